@@ -1,0 +1,150 @@
+"""The shapes that exercises are made of: Lab, Exercise, Case, Rule, Tolerance.
+
+An exercise is data. Its check, hints, marks and the proof that wrong programs fail all come from it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+Kind = Literal["function", "number", "choice"]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an element may lie from the expected one: |got - want| <= atol + rtol * |want|."""
+
+    rtol: float
+    atol: float
+
+
+TOLERANCES: Mapping[str, Tolerance] = {
+    "float64": Tolerance(1e-9, 1e-10),
+    "float32": Tolerance(1e-5, 1e-5),
+    "float16": Tolerance(2e-3, 2e-3),
+    "bfloat16": Tolerance(2e-2, 2e-2),
+    "number": Tolerance(1e-6, 1e-9),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the student's program.
+
+    `args` and `kwargs` are copied before each call. With `grad=True` the gradient of a fixed
+    weighted sum of the output with respect to every floating-point tensor argument is compared too.
+    """
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    grad: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A measured structural rule.
+
+    `kept` receives the student's program and says whether it keeps the rule; `broken` is the
+    sentence for a student whose program gives right values but breaks it.
+    """
+
+    name: str
+    text: str
+    kept: Callable[[Callable[..., Any]], bool]
+    broken: str
+
+
+def call_plainly(program: Callable[..., Any], case: Case) -> Any:
+    """Call the program with the case's arguments and return what it returns."""
+    return program(*case.args, **case.kwargs)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One thing that a student is asked for.
+
+    Args:
+        name: `labNN.function_name`; for a quiz question `labNN.quiz_topic`.
+        title: what is asked, in half a line (for tables).
+        stub: the text of the answer cell in the student's notebook.
+        kind: `function`, `number` (a value checked to `decimals`) or `choice` (one of `choices`).
+        cases: makes the cases from a seeded generator; unused for numbers and choices.
+        call: how a case meets the program; returns plain data (tensors, numbers, text, tuples).
+        axes: names of the output's axes, for messages about shapes.
+        forbidden: dotted names that the answer's text must not use (read from its syntax tree).
+        decimals: for numbers, how many decimals count; None asks for an exact whole number.
+    """
+
+    name: str
+    title: str
+    stub: str
+    kind: Kind = "function"
+    cases: Callable[[np.random.Generator], Sequence[Case]] | None = None
+    call: Callable[[Callable[..., Any], Case], Any] = call_plainly
+    points: int = 1
+    tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: TOLERANCES)
+    rules: tuple[Rule, ...] = ()
+    hints: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
+    decimals: int | None = None
+    unit: str = ""
+    minutes: int = 5
+
+    def __post_init__(self) -> None:
+        lab, dot, short = self.name.partition(".")
+        if not (dot and short.isidentifier() and lab.startswith("lab") and lab[3:].isdigit()):
+            raise ValueError(f"exercise name {self.name!r}: write it as labNN.function_name")
+        if self.kind == "function" and self.cases is None:
+            raise ValueError(f"{self.name}: an exercise of kind function needs cases")
+        if self.kind == "choice" and len(self.choices) < 2:
+            raise ValueError(f"{self.name}: a choice needs at least two choices")
+
+    @property
+    def lab(self) -> str:
+        """The lab's name, such as `lab02`."""
+        return self.name.partition(".")[0]
+
+    @property
+    def short(self) -> str:
+        """The name without the lab: what the student's function or variable is called."""
+        return self.name.partition(".")[2]
+
+    def make_cases(self, seed: int) -> list[Case]:
+        """The cases for a seed; one case without arguments for numbers and choices."""
+        if self.cases is None:
+            return [Case("the value")]
+        return list(self.cases(generator(seed, self.name)))
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab: its number, the stem of its files, and what the table of labs says about it."""
+
+    number: int
+    slug: str
+    title: str
+    minutes: int
+    question: str
+
+    @property
+    def name(self) -> str:
+        """Such as `lab02`."""
+        return f"lab{self.number:02d}"
+
+    @property
+    def stem(self) -> str:
+        """The stem of the lab's notebook files, such as `02_splitting_the_width`."""
+        return f"{self.number:02d}_{self.slug}"
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """A PCG64 generator for (seed, exercise name); equal on every machine."""
+    return np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode("utf-8"))]))
