@@ -29,8 +29,12 @@ class Right:
 
 @dataclass(frozen=True)
 class Answer:
-    """The reference of an exercise with the programs that prove its check."""
+    """The reference of an exercise with the programs that prove its check.
+
+    `because` is what a student reads after a right answer to a quiz question.
+    """
 
     reference: Any
     wrong: tuple[Wrong, ...]
     right: tuple[Right, ...] = ()
+    because: str = ""

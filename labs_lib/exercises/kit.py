@@ -5,6 +5,7 @@ An exercise is data. Its check, hints, marks and the proof that wrong programs f
 
 from __future__ import annotations
 
+import ast
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,6 +117,18 @@ class Exercise:
     def short(self) -> str:
         """The name without the lab: what the student's function or variable is called."""
         return self.name.partition(".")[2]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the program's parameters, read from the stub; empty where it has none."""
+        try:
+            tree = ast.parse(self.stub)
+        except SyntaxError:
+            return ()
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name == self.short:
+                return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args))
+        return ()
 
     def make_cases(self, seed: int) -> list[Case]:
         """The cases for a seed; one case without arguments for numbers and choices."""

@@ -24,7 +24,7 @@ class _Record(TorchDispatchMode):
         self.largest = 0
         self.shapes: list[tuple[int, ...]] = []
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # noqa: ANN001
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         self.operators[func.overloadpacket.__name__] += 1
         inputs = {t.untyped_storage().data_ptr() for t in tree_leaves(args) if _is_tensor(t)}

@@ -1,0 +1,153 @@
+"""Compare what a program did with what was wanted, and say the first difference in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..exercises.kit import Exercise, Tolerance
+from .observe import Leaf, Observation
+
+_KIND_WORDS = {
+    "tensor": "a tensor",
+    "array": "a numpy array",
+    "number": "a number",
+    "bool": "True or False",
+    "text": "text",
+    "none": "None",
+    "other": "something else",
+}
+
+
+def same(exercise: Exercise, want: Sequence[Observation], got: Sequence[Observation]) -> bool:
+    """Whether every observation equals the wanted one within the exercise's tolerances."""
+    pairs = zip(want, got, strict=True)
+    return all(not difference(exercise, w, g) for w, g in pairs)
+
+
+def difference(exercise: Exercise, want: Observation, got: Observation) -> list[str]:
+    """The first difference as lines for a student; empty where the two agree."""
+    if want.raised or got.raised:
+        return _difference_raised(want, got)
+    if set(want.leaves) != set(got.leaves):
+        return [_difference_structure(want.leaves, got.leaves)]
+    for path, leaf in want.leaves.items():
+        lines = _difference_leaf(exercise, path, leaf, got.leaves[path])
+        if lines:
+            return lines
+    if got.changed and not want.changed:
+        names = ", ".join(got.changed)
+        return [
+            f"The values are right, but your function changed its input {names} in place;",
+            "whoever called it still needs that tensor. Work on a copy, or make a new tensor.",
+        ]
+    return []
+
+
+def _difference_raised(want: Observation, got: Observation) -> list[str]:
+    if want.raised == got.raised:
+        return []
+    if got.raised:
+        return [f"it raised {got.raised}: {got.message}"]
+    return [f"it returned a value; here it should refuse with {want.raised}"]
+
+
+def _difference_structure(want: Mapping[str, Leaf], got: Mapping[str, Leaf]) -> str:
+    if list(got) == ["gradient"] or ("gradient" in got and "gradient" not in want):
+        return (
+            "The gradient is lost on the way: the output no longer depends on the inputs for "
+            "autograd. Leave out .detach(), .numpy() and no_grad()."
+        )
+    return f"you returned {_structure(got)}; wanted is {_structure(want)}"
+
+
+def _structure(leaves: Mapping[str, Leaf]) -> str:
+    plain = {p: leaf for p, leaf in leaves.items() if not p.startswith("gradient")}
+    if list(plain) == [""]:
+        return _describe(plain[""])
+    return f"{len(plain)} values ({', '.join(plain)})"
+
+
+def _describe(leaf: Leaf) -> str:
+    if leaf.kind in ("tensor", "array"):
+        return f"{_KIND_WORDS[leaf.kind]} of shape {list(leaf.shape)}, {leaf.dtype}"
+    if leaf.kind == "other":
+        return str(leaf.value)
+    if leaf.kind == "none":
+        return "None"
+    return f"{_KIND_WORDS[leaf.kind]}: {leaf.value!r}" if leaf.kind != "bool" else repr(leaf.value)
+
+
+def _difference_leaf(exercise: Exercise, path: str, want: Leaf, got: Leaf) -> list[str]:
+    where = f"{path}: " if path else ""
+    if want.kind != got.kind:
+        way_out = ""
+        if want.kind == "tensor" and got.kind == "array":
+            way_out = "; torch.from_numpy makes a tensor of it"
+        return [f"{where}you returned {_describe(got)}; wanted is {_wanted(want)}{way_out}"]
+    if want.kind in ("tensor", "array"):
+        return _difference_tensor(exercise, where, want, got)
+    if want.kind == "number":
+        return _difference_number(exercise, where, want, got)
+    if want.value != got.value:
+        return [f"{where}got {got.value!r}, wanted {want.value!r}"]
+    return []
+
+
+def _wanted(leaf: Leaf) -> str:
+    return _describe(leaf) if leaf.kind in ("tensor", "array") else _KIND_WORDS[leaf.kind]
+
+
+def _difference_tensor(exercise: Exercise, where: str, want: Leaf, got: Leaf) -> list[str]:
+    if want.shape != got.shape:
+        axes = f" ({', '.join(exercise.axes)})" if len(exercise.axes) == len(want.shape) else ""
+        return [f"{where}the shape is {list(got.shape)}; wanted is {list(want.shape)}{axes}"]
+    if want.dtype != got.dtype:
+        return [
+            f"{where}the values have dtype {got.dtype}; wanted is {want.dtype}, that of the inputs"
+        ]
+    close = _close(exercise, want, got)
+    if close.all():
+        return []
+    index = tuple(int(i) for i in np.argwhere(~close)[0])
+    count, total = int((~close).sum()), close.size
+    lines = [
+        f"{where}element {list(index)} is {_show(got.value[index])}; wanted is "
+        f"{_show(want.value[index])} ({count} of {total} elements differ)"
+    ]
+    if np.isnan(got.value[index]) if got.value.dtype.kind == "f" else False:
+        lines.append("NaN comes from 0/0 or from (-inf) - (-inf): is there a row without any key?")
+    return lines
+
+
+def _close(exercise: Exercise, want: Leaf, got: Leaf) -> np.ndarray:
+    if want.value.dtype.kind not in "fc":
+        return want.value == got.value
+    limit: Tolerance = exercise.tolerances.get(want.dtype) or exercise.tolerances["float32"]
+    both_nan = np.isnan(want.value) & np.isnan(got.value)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(got.value - want.value) <= limit.atol + limit.rtol * np.abs(want.value)
+    return near | (want.value == got.value) | both_nan
+
+
+def _difference_number(exercise: Exercise, where: str, want: Leaf, got: Leaf) -> list[str]:
+    w, g = float(want.value), float(got.value)
+    if exercise.kind == "number":
+        decimals = exercise.decimals
+        if (w == g) if decimals is None else (round(w, decimals) == round(g, decimals)):
+            return []
+        return [f"{_show(g)}{' ' + exercise.unit if exercise.unit else ''} is not it"]
+    limit = exercise.tolerances["number"]
+    if w == g or abs(g - w) <= limit.atol + limit.rtol * abs(w) or (w != w and g != g):
+        return []
+    return [f"{where}got {_show(g)}, wanted {_show(w)}"]
+
+
+def _show(value: object) -> str:
+    number = float(value) if not isinstance(value, (bool, np.bool_)) else bool(value)
+    if isinstance(number, bool):
+        return repr(number)
+    if number == int(number) if np.isfinite(number) else False:
+        return f"{int(number)}" if abs(number) < 1e15 else f"{number:.6g}"
+    return f"{number:.6g}"

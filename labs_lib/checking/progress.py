@@ -1,0 +1,60 @@
+"""What a student has done, one small file per exercise; deleting them harms nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from ..notebook.atomic import write_text
+from ..paths import state
+from .verdict import PASS, Verdict
+
+
+def folder() -> Path | None:
+    """The folder of the progress files, or None where nothing is kept."""
+    base = state()
+    return None if base is None else base / "progress"
+
+
+def entry(name: str) -> dict[str, Any]:
+    """What is known about one exercise: outcome, source of the passed answer, hints shown, ...
+
+    A damaged file counts as none; it is set aside at the next write, never an error.
+    """
+    base = folder()
+    if base is None:
+        return {}
+    try:
+        found = json.loads((base / f"{name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def update(name: str, **changes: Any) -> None:
+    """Merge changes into an exercise's file; where it can't be written, nothing is kept."""
+    base = folder()
+    if base is None:
+        return
+    merged = entry(name) | changes
+    with contextlib.suppress(OSError):
+        file = base / f"{name}.json"
+        if file.exists() and not entry(name):
+            file.replace(file.with_suffix(".damaged"))
+        write_text(file, json.dumps(merged, ensure_ascii=False, indent=1, sort_keys=True))
+
+
+def record(verdict: Verdict, source: str = "") -> None:
+    """Keep a verdict: the latest outcome, whether it ever passed, and the passed answer's text."""
+    known = entry(verdict.exercise)
+    changes: dict[str, Any] = {
+        "outcome": verdict.outcome,
+        "tries": int(known.get("tries", 0)) + (verdict.outcome != "NOT ATTEMPTED"),
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    if verdict.outcome == PASS:
+        changes |= {"passed": True, "source": source}
+    update(verdict.exercise, **changes)

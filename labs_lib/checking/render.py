@@ -1,0 +1,83 @@
+"""In a graded run a check prints values, not a verdict; this is how they are printed.
+
+Two programs that compute the same thing print the same text: numbers are rounded, at places that
+the grader chose far from a rounding boundary, and zero has no sign.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..exercises.kit import Exercise
+from .observe import Leaf, Observation
+
+DECIMALS = 4
+Places = Mapping[str, Mapping[str, Any]]  # case index -> path -> {"at": [...], "decimals": d}
+
+
+def render(
+    exercise: Exercise,
+    observations: Sequence[Observation],
+    rules: Mapping[str, bool],
+    places: Places,
+) -> str:
+    """The text that a graded check prints: a block per case and a line per rule."""
+    lines = [exercise.name]
+    for index, observation in enumerate(observations):
+        lines.append(f"case {index + 1}")
+        lines += _observation(observation, places.get(str(index), {}))
+    lines += [f"rule {name}: {'kept' if kept else 'broken'}" for name, kept in rules.items()]
+    return "\n".join(lines)
+
+
+def _observation(observation: Observation, places: Mapping[str, Any]) -> Iterable[str]:
+    if observation.raised:
+        message = " ".join(observation.message.split())[:300]
+        return [f"  raised {observation.raised}: {message}"]
+    lines = [
+        f"  {path or 'value'}: {_leaf(leaf, places.get(path, {}))}"
+        for path, leaf in sorted(observation.leaves.items())
+    ]
+    if observation.changed:
+        lines.append(f"  changed its input: {', '.join(observation.changed)}")
+    return lines
+
+
+def _leaf(leaf: Leaf, place: Mapping[str, Any]) -> str:
+    decimals = int(place.get("decimals", DECIMALS))
+    if leaf.kind in ("tensor", "array"):
+        head = f"{leaf.kind} {leaf.dtype} {list(leaf.shape)}"
+        if leaf.value.dtype.kind not in "fc":
+            raw = np.ascontiguousarray(leaf.value).astype(
+                "<i8" if leaf.value.dtype.kind != "U" else "U"
+            )
+            return f"{head} {hashlib.sha256(raw.tobytes()).hexdigest()[:16]}"
+        flat = leaf.value.reshape(-1)
+        shown = [i for i in place.get("at", range(min(flat.size, 64))) if i < flat.size]
+        return f"{head} {' '.join(rounded(flat[i], decimals) for i in shown)}"
+    if leaf.kind == "number":
+        return f"number {rounded(leaf.value, decimals)}"
+    if leaf.kind == "text":
+        return f"text {leaf.value[:500]!r}"
+    return f"{leaf.kind} {leaf.value}"
+
+
+def rounded(value: Any, decimals: int) -> str:
+    """A number as text: whole numbers exactly, others to `decimals`, never a signed zero."""
+    if isinstance(value, int):
+        return str(value)
+    number = complex(value) if isinstance(value, complex) else float(value)
+    if isinstance(number, complex):
+        return f"{rounded(number.real, decimals)}+{rounded(number.imag, decimals)}j"
+    if not math.isfinite(number):
+        return str(number)
+    if number == int(number) and abs(number) < 2**53:
+        return str(int(number))
+    text = f"{number:.{decimals}f}"
+    text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text

@@ -1,0 +1,174 @@
+"""Stored outputs: how a handout without answers still checks, and still names mistakes.
+
+Outputs of functions are kept as arrays: knowing the output of one visible case gives no program.
+A number or a choice is its own answer, so only a salted slow hash of it is kept, and its sentence
+is sealed under the value that it belongs to.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..exercises.kit import Exercise
+from .observe import Leaf, Observation
+from .oracle import Mistake, Oracle
+from .render import rounded
+
+FOLDER = Path(__file__).parent / "stored_outputs"
+_SCRYPT = {"n": 2**14, "r": 8, "p": 1, "dklen": 32}
+
+
+class StoredOracle:
+    """Reads what `pack` wrote for one lab."""
+
+    def __init__(self, entries: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._entries, self._arrays = entries, arrays
+
+    @classmethod
+    def load(cls, lab: str, folder: Path = FOLDER) -> StoredOracle | None:
+        """The lab's stored outputs, or None where there are none."""
+        file = folder / f"{lab}.json"
+        if not file.exists():
+            return None
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        with np.load(file.with_suffix(".npz"), allow_pickle=False) as archive:
+            return cls(entries, dict(archive))
+
+    def knows(self, name: str) -> bool:
+        """Whether the exercise's outputs are stored."""
+        return name in self._entries
+
+    def judge(self, exercise: Exercise, got: list[Observation]) -> list[Observation] | bool:
+        """The stored observations; for numbers and choices whether the hash agrees."""
+        entry = self._entries[exercise.name]
+        if exercise.kind == "function":
+            return [self._decode(item) for item in entry["want"]]
+        return _key(_value_text(exercise, got), entry["salt"])[:16].hex() == entry["hash"]
+
+    def mistakes(self, exercise: Exercise, got: list[Observation]) -> Iterator[Mistake]:
+        """The stored mistakes; for numbers and choices only the one that the value unseals."""
+        entry = self._entries[exercise.name]
+        if exercise.kind == "function":
+            for item in entry["mistakes"]:
+                observations = [self._decode(one) for one in item["got"]]
+                yield Mistake(item["name"], item["says"], observations)
+            return
+        sentence = _unseal(entry, _value_text(exercise, got), "mistakes")
+        if sentence:
+            name, _, says = sentence.partition("\n")
+            yield Mistake(name, says, got)
+
+    def because(self, exercise: Exercise, got: list[Observation]) -> str:
+        """The sentence sealed under the right value."""
+        entry = self._entries[exercise.name]
+        if exercise.kind == "function":
+            return entry.get("because", "")
+        return _unseal(entry, _value_text(exercise, got), "because")
+
+    def _decode(self, item: dict[str, Any]) -> Observation:
+        leaves = {}
+        for path, leaf in item["leaves"].items():
+            value = self._arrays[leaf["array"]] if "array" in leaf else leaf["value"]
+            leaves[path] = Leaf(leaf["kind"], value, leaf["dtype"])
+        return Observation(leaves, item["raised"], "", tuple(item["changed"]))
+
+
+def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, bytes]:
+    """The JSON text and the npz bytes that `StoredOracle.load` reads, for one lab's exercises.
+
+    `oracle` is a live one; `answers` maps an exercise's name to its answer.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    entries: dict[str, Any] = {}
+    for item in exercises:
+        if item.kind == "function":
+            entries[item.name] = {
+                "want": [_encode(one, arrays) for one in oracle.judge(item, [])],
+                "mistakes": [
+                    {
+                        "name": mistake.name,
+                        "says": mistake.says,
+                        "got": [_encode(one, arrays) for one in mistake.observations],
+                    }
+                    for mistake in oracle.mistakes(item, [])
+                ],
+                "because": answers(item.name).because,
+            }
+        else:
+            entries[item.name] = _seal_values(item, answers(item.name))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return json.dumps(entries, ensure_ascii=False, indent=1), buffer.getvalue()
+
+
+def _encode(observation: Observation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    leaves = {}
+    for path, leaf in observation.leaves.items():
+        entry: dict[str, Any] = {"kind": leaf.kind, "dtype": leaf.dtype}
+        if leaf.kind in ("tensor", "array"):
+            entry["array"] = f"a{len(arrays)}"
+            arrays[entry["array"]] = leaf.value
+        else:
+            entry["value"] = leaf.value
+        leaves[path] = entry
+    return {"leaves": leaves, "raised": observation.raised, "changed": list(observation.changed)}
+
+
+def _value_text(exercise: Exercise, got: list[Observation]) -> str:
+    leaf = got[0].leaves.get("") if got else None
+    return "" if leaf is None else _plain_text(exercise, leaf.value)
+
+
+def _plain_text(exercise: Exercise, value: Any) -> str:
+    if exercise.kind == "choice" or not isinstance(value, (int, float)):
+        return str(value).strip().lower()
+    if exercise.decimals is None:
+        return rounded(value, 12)
+    return rounded(round(float(value), exercise.decimals), exercise.decimals)
+
+
+def _seal_values(exercise: Exercise, answer: Any) -> dict[str, Any]:
+    salt = os.urandom(16).hex()
+    right = _key(_plain_text(exercise, answer.reference), salt)
+    return {
+        "salt": salt,
+        "hash": right[:16].hex(),
+        "because": [_seal(right, answer.because)],
+        "mistakes": [
+            _seal(_key(_plain_text(exercise, w.program), salt), f"{w.name}\n{w.says}")
+            for w in answer.wrong
+        ],
+    }
+
+
+def _key(text: str, salt: str) -> bytes:
+    return hashlib.scrypt(text.encode("utf-8"), salt=bytes.fromhex(salt), **_SCRYPT)
+
+
+def _stream(key: bytes, length: int) -> bytes:
+    return hashlib.shake_256(b"sentence" + key).digest(length)
+
+
+def _seal(key: bytes, sentence: str) -> str:
+    plain = b"labs" + sentence.encode("utf-8")
+    sealed = bytes(a ^ b for a, b in zip(plain, _stream(key, len(plain)), strict=True))
+    return base64.b64encode(sealed).decode("ascii")
+
+
+def _unseal(entry: dict[str, Any], text: str, which: str) -> str:
+    key = _key(text, entry["salt"])
+    for item in entry[which]:
+        sealed = base64.b64decode(item)
+        plain = bytes(a ^ b for a, b in zip(sealed, _stream(key, len(sealed)), strict=True))
+        if plain.startswith(b"labs"):
+            return plain[4:].decode("utf-8")
+    return ""

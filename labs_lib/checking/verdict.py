@@ -1,0 +1,262 @@
+"""From a student's program to a verdict: one of four outcomes, with the lines that explain it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import os
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..exercises.kit import Exercise
+from .compare import difference
+from .observe import Observation, observe_all, untouched_random_state
+from .oracle import VISIBLE_SEED, Mistake, Oracle, matches
+from .syntax import read
+
+PASS, FAIL, NOT_ATTEMPTED, ERROR = "PASS", "FAIL", "NOT ATTEMPTED", "ERROR"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome for one exercise; `mistake` is the name of the wrong program recognised."""
+
+    exercise: str
+    outcome: str
+    lines: tuple[str, ...] = field(default=())
+    mistake: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the outcome is PASS."""
+        return self.outcome == PASS
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.outcome}  {self.exercise}", *(f"  {x}" for x in self.lines)])
+
+
+def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None = None) -> Verdict:
+    """Judge a student's program (or value) on the visible cases.
+
+    `source` is the answer's text, for reading which names it uses; found by itself where it can be.
+    """
+    if program is None:
+        return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
+    if exercise.kind == "function" and not callable(program):
+        name = type(program).__name__
+        return _verdict(
+            exercise, FAIL, [f"{exercise.short} is of type {name}; a function is asked"]
+        )
+    value = _normalised(exercise, program)
+    got = observe_all(exercise, value, VISIBLE_SEED)
+    if got[0].raised == "NotImplementedError":
+        return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
+    want = oracle.judge(exercise, got)
+    if isinstance(want, bool):
+        return _judge_value(exercise, got, want, oracle)
+    lines, case_index = _first_difference(exercise, want, got)
+    if lines:
+        return _explain(exercise, program, got, want, lines, case_index, oracle)
+    text = source if source is not None else source_of(program)
+    broken = _broken(exercise, program, text)
+    if broken:
+        return _verdict(exercise, FAIL, broken)
+    return _verdict(exercise, PASS, _praise(exercise, want, oracle, got))
+
+
+def source_of(program: Any) -> str:
+    """The text of the cell that defines a function (in a file, the function's own text)."""
+    try:
+        code = inspect.unwrap(program).__code__
+        if os.path.exists(code.co_filename):
+            return textwrap.dedent(inspect.getsource(code))
+        return "".join(linecache.getlines(code.co_filename))
+    except (AttributeError, TypeError, ValueError, OSError):
+        return ""
+
+
+def rules_kept(exercise: Exercise, program: Callable[..., Any]) -> dict[str, bool]:
+    """Each structural rule of the exercise, measured on the program."""
+    kept = {}
+    with untouched_random_state():
+        for rule in exercise.rules:
+            try:
+                kept[rule.name] = bool(rule.kept(program))
+            except BaseException:  # a program that fails on the rule's inputs doesn't keep it
+                kept[rule.name] = False
+    return kept
+
+
+def _normalised(exercise: Exercise, program: Any) -> Any:
+    if exercise.kind == "choice" and isinstance(program, str):
+        return program.strip().lower()
+    return program
+
+
+def _judge_value(
+    exercise: Exercise, got: list[Observation], right: bool, oracle: Oracle
+) -> Verdict:
+    if right:
+        because = oracle.because(exercise, got)
+        return _verdict(exercise, PASS, [because] if because else [])
+    for mistake in oracle.mistakes(exercise, got):
+        return _verdict(exercise, FAIL, mistake.says.split("\n"), mistake.name)
+    return _verdict(exercise, FAIL, [_plain_value(exercise, got)])
+
+
+def _first_difference(
+    exercise: Exercise, want: list[Observation], got: list[Observation]
+) -> tuple[list[str], int]:
+    for index, (w, g) in enumerate(zip(want, got, strict=True)):
+        lines = difference(exercise, w, g)
+        if lines:
+            return lines, index
+    return [], -1
+
+
+def _explain(
+    exercise: Exercise,
+    program: Any,
+    got: list[Observation],
+    want: list[Observation],
+    lines: list[str],
+    index: int,
+    oracle: Oracle,
+) -> Verdict:
+    if exercise.kind != "function":
+        mistake = _recognise(exercise, got, want, index, oracle)
+        says = mistake.says.split("\n") if mistake else [_plain_value(exercise, got)]
+        return _verdict(exercise, FAIL, says, mistake.name if mistake else "")
+    if got[index].raised and not want[index].raised:
+        where = f"in the case “{_case_name(exercise, index)}”"
+        return _verdict(exercise, ERROR, [f"{where} {lines[0]}", *_globals_used(program)])
+    if index == len(want) - 1:
+        return _verdict(exercise, FAIL, [
+            "Called twice with the same inputs, your function gave two different results:",
+            "something is kept between the calls (a global, a default list, a cache).",
+        ])  # fmt: skip
+    mistake = _recognise(exercise, got, want, index, oracle)
+    says = mistake.says.split("\n") if mistake else []
+    where = f"In the case “{_case_name(exercise, index)}”: {lines[0]}"
+    return _verdict(
+        exercise,
+        FAIL,
+        [*says, where, *lines[1:], *([] if mistake else _globals_used(program))],
+        mistake.name if mistake else "",
+    )
+
+
+def _recognise(
+    exercise: Exercise,
+    got: list[Observation],
+    want: list[Observation],
+    index: int,
+    oracle: Oracle,
+) -> Mistake | None:
+    best: tuple[int, Mistake] | None = None
+    for mistake in oracle.mistakes(exercise, got):
+        if len(mistake.observations) != len(got):
+            continue
+        if matches(exercise, mistake.observations, got):
+            return mistake
+        theirs = mistake.observations[index]
+        if difference(exercise, want[index], theirs) and not difference(
+            exercise, theirs, got[index]
+        ):
+            pairs = zip(mistake.observations, got, strict=True)
+            agreed = sum(not difference(exercise, a, b) for a, b in pairs)
+            if best is None or agreed > best[0]:
+                best = (agreed, mistake)
+    return best[1] if best else None
+
+
+def _broken(exercise: Exercise, program: Any, text: str) -> list[str]:
+    reading = read(text, exercise.forbidden)
+    if reading.forbidden:
+        names = ", ".join(reading.forbidden)
+        return [
+            f"The values are right, but the answer uses {names},",
+            "which is what this exercise asks you to write yourself.",
+        ]
+    kept = rules_kept(exercise, program) if exercise.rules else {}
+    return [rule.broken for rule in exercise.rules if not kept[rule.name]]
+
+
+def _praise(
+    exercise: Exercise, want: list[Observation], oracle: Oracle, got: list[Observation]
+) -> list[str]:
+    lines = []
+    if exercise.kind == "function":
+        cases = len(want) - 1
+        lines.append(f"right in {cases} cases" if cases > 1 else "right")
+        lines += [f"rule kept: {rule.text}" for rule in exercise.rules]
+    because = oracle.because(exercise, got)
+    return [*lines, because] if because else lines
+
+
+def _plain_value(exercise: Exercise, got: list[Observation]) -> str:
+    leaf = got[0].leaves.get("")
+    shown = repr(leaf.value) if leaf else "that"
+    if exercise.kind == "choice":
+        allowed = ", ".join(exercise.choices)
+        if leaf is None or leaf.value not in exercise.choices:
+            return f"{shown} is not one of the choices: {allowed}"
+        return f"{shown} is not it"
+    if leaf is None or leaf.kind != "number":
+        return f"{shown} is not a number; give one{f' in {exercise.unit}' if exercise.unit else ''}"
+    return f"{shown}{' ' + exercise.unit if exercise.unit else ''} is not it"
+
+
+def _case_name(exercise: Exercise, index: int) -> str:
+    cases = exercise.make_cases(VISIBLE_SEED)
+    return cases[index].name if index < len(cases) else f"{cases[0].name}, again"
+
+
+def _not_attempted(exercise: Exercise) -> str:
+    if exercise.kind == "function":
+        return f"write {exercise.short} in the cell above, run that cell, then run this one"
+    return f"give {exercise.short} a value in the cell above, run that cell, then run this one"
+
+
+def _globals_used(program: Any) -> list[str]:
+    """A hint when the function reads a plain variable of the notebook."""
+    code = getattr(program, "__code__", None)
+    space = getattr(program, "__globals__", {})
+    if code is None:
+        return []
+    plain = (int, float, list, torch.Tensor)
+    names = [
+        n
+        for n in code.co_names
+        if isinstance(space.get(n), plain) and not n.isupper() and not n.startswith("_")
+    ]
+    if not names:
+        return []
+    return [
+        f"Your function reads {', '.join(names)} from the notebook; "
+        "in the check other sizes are used, so take it from the arguments."
+    ]
+
+
+def _verdict(exercise: Exercise, outcome: str, lines: list[str], mistake: str = "") -> Verdict:
+    return Verdict(exercise.name, outcome, tuple(lines), mistake)
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether a cell's text binds `name` at its top level."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return False
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
+            return True
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""Notebooks as files: lenient reading, cells and their roles, answer regions, atomic writing."""

@@ -1,0 +1,39 @@
+"""Write a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content` to a temporary file beside `path`, then rename it into place."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_beside(path) as temporary:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write text as UTF-8 with `\\n` line ends, whole or not at all."""
+    write_bytes(path, content.encode("utf-8"))
+
+
+@contextlib.contextmanager
+def temporary_beside(path: Path) -> Iterator[Path]:
+    """A fresh file name in the same folder; removed afterwards if it is still there."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    os.chmod(name, 0o644)
+    temporary = Path(name)
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)

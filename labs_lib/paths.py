@@ -1,0 +1,39 @@
+"""Where things lie: the course's folder, and the student's own state inside it.
+
+`LABS_HOME` moves the course's folder, `LABS_STATE` the state (`off` keeps nothing).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def home() -> Path:
+    """The folder that holds `notebooks/`, `solutions/` and `data/`."""
+    override = os.environ.get("LABS_HOME")
+    return (
+        Path(override).expanduser().resolve() if override else Path(__file__).resolve().parents[1]
+    )
+
+
+def data() -> Path:
+    """The folder of the course's data files."""
+    return home() / "data"
+
+
+def state() -> Path | None:
+    """The folder that keeps a student's progress, or None where nothing is to be kept.
+
+    Nothing is kept in a graded run, nor by notebooks that run in `solutions/`: those are the
+    instructor's.
+    """
+    override = os.environ.get("LABS_STATE", "")
+    if override.lower() == "off" or os.environ.get("LABS_RUN"):
+        return None
+    try:
+        if Path.cwd().resolve().is_relative_to(home() / "solutions"):
+            return None
+    except OSError:
+        return None
+    return Path(override).expanduser() if override else home() / ".labs"

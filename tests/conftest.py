@@ -1,0 +1,19 @@
+"""What all tests share: one torch thread, and a state folder that is nobody's."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABS_STATE", str(tmp_path / "state"))
+    monkeypatch.delenv("LABS_RUN", raising=False)
+    monkeypatch.delenv("LABS_NBVAL", raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread():
+    import torch
+
+    torch.set_num_threads(1)
