@@ -1,4 +1,4 @@
-"""Every exercise against all of its programs: wrong ones rejected and named, right ones accepted."""
+"""Every exercise against all of its programs: wrong ones rejected and named, right ones pass."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What an instructor needs: releasing notebooks from their source, and handing out copies."""
