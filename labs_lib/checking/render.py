@@ -28,9 +28,10 @@ def render(
 ) -> str:
     """The text that a graded check prints: a block per case and a line per rule."""
     lines = [exercise.name]
+    asked = {"": {"decimals": exercise.decimals}} if exercise.decimals is not None else {}
     for index, observation in enumerate(observations):
         lines.append(f"case {index + 1}")
-        lines += _observation(observation, places.get(str(index), {}))
+        lines += _observation(observation, places.get(str(index), asked))
     lines += [f"rule {name}: {'kept' if kept else 'broken'}" for name, kept in rules.items()]
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -25,6 +26,7 @@ from labs_lib.checking import (
 from labs_lib.checking.check import graded_text
 from labs_lib.checking.lab import _UndefinedIsNone
 from labs_lib.exercises import UnknownExercise, exercise
+from labs_lib.exercises.kit import Exercise
 
 MEAN = "lab00.first_tensor"
 
@@ -48,7 +50,7 @@ def test_under_nbval_a_check_that_is_not_pass_raises(monkeypatch, capsys):
 
 
 def test_an_unknown_exercise_offers_the_nearest():
-    with pytest.raises(UnknownExercise, match="lab00.first_tensor"):
+    with pytest.raises(UnknownExercise, match=r"lab00\.first_tensor"):
         check("lab00.first_tenor", None)
 
 
@@ -171,3 +173,10 @@ def test_the_nbval_plugin_imports_nothing_heavy():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "False"]
+
+
+def test_a_graded_number_counts_only_the_decimals_asked():
+    item = Exercise("lab00.n", "n", "n = None", kind="number", decimals=2)
+    same = {graded_text(item, value, {"seed": 1}) for value in (0.33, 0.333, np.float32(0.3301))}
+    assert len(same) == 1
+    assert graded_text(item, 0.34, {"seed": 1}) not in same
