@@ -33,7 +33,7 @@ def given(name: str) -> Any:
         return importlib.import_module("labs_lib.answers").answer(name).reference
     source = progress.entry(name).get("source")
     if isinstance(source, str) and source:
-        return _own(item.short, source, name)
+        return _own(item.called, source, name)
     raise NotGiven(
         f"{name} is withheld in this copy of the course and your own answer has not passed yet. "
         f"Solve {name} in {item.lab} first; its check keeps your answer."

@@ -50,7 +50,7 @@ def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None =
     if exercise.kind == "function" and not callable(program):
         name = type(program).__name__
         return _verdict(
-            exercise, FAIL, [f"{exercise.short} is of type {name}; a function is asked"]
+            exercise, FAIL, [f"{exercise.called} is of type {name}; a function is asked"]
         )
     value = _normalised(exercise, program)
     got = observe_all(exercise, value, VISIBLE_SEED)
@@ -219,8 +219,8 @@ def _case_name(exercise: Exercise, index: int) -> str:
 
 def _not_attempted(exercise: Exercise) -> str:
     if exercise.kind == "function":
-        return f"write {exercise.short} in the cell above, run that cell, then run this one"
-    return f"give {exercise.short} a value in the cell above, run that cell, then run this one"
+        return f"write {exercise.called} in the cell above, run that cell, then run this one"
+    return f"give {exercise.called} a value in the cell above, run that cell, then run this one"
 
 
 def _globals_used(program: Any) -> list[str]:

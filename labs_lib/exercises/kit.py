@@ -80,6 +80,8 @@ class Exercise:
         axes: names of the output's axes, for messages about shapes.
         forbidden: dotted names that the answer's text must not use (read from its syntax tree).
         decimals: for numbers, how many decimals count; None asks for an exact whole number.
+        symbol: what the student's function, class or variable is called; by default the name
+            without its lab.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Exercise:
     decimals: int | None = None
     unit: str = ""
     minutes: int = 5
+    symbol: str = ""
 
     def __post_init__(self) -> None:
         lab, dot, short = self.name.partition(".")
@@ -115,8 +118,13 @@ class Exercise:
 
     @property
     def short(self) -> str:
-        """The name without the lab: what the student's function or variable is called."""
+        """The name without the lab."""
         return self.name.partition(".")[2]
+
+    @property
+    def called(self) -> str:
+        """What the student's function, class or variable is called."""
+        return self.symbol or self.short
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -126,7 +134,7 @@ class Exercise:
         except SyntaxError:
             return ()
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef) and node.name == self.short:
+            if isinstance(node, ast.FunctionDef) and node.name == self.called:
                 return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args))
         return ()
 

@@ -51,7 +51,7 @@ def test_stub_reads_as_not_attempted_and_never_as_wrong(item):
 
     space = {"torch": torch, "Tensor": torch.Tensor}
     exec(compile(item.stub, "<stub>", "exec"), space)
-    verdict = judge(item, space[item.short], ORACLE)
+    verdict = judge(item, space[item.called], ORACLE)
     assert verdict.outcome == NOT_ATTEMPTED
 
 
