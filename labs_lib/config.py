@@ -3,14 +3,13 @@
 import difflib
 import json
 import numbers
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import Self
+
+from labs_lib import paths
 
 MAX_WIDTH = 2**20
 """Largest width or head count that a configuration takes; far above any published model."""
-
-MODELS_FILE = Path(__file__).parent.parent / "data" / "models.json"
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,13 @@ class AttentionConfig:
         """Return the attention geometry of a published model listed in data/models.json.
 
         Raises ValueError for a name that is not listed (the nearest names are offered) and for a
-        model with latent attention, whose sizes need `labs_lib.arithmetic.LatentAttention`.
+        model with latent attention, whose sizes need `LatentAttention`.
         """
-        rows = {row["name"]: row for row in _model_rows()}
-        if name not in rows:
-            raise ValueError(_unknown_name(name, list(rows)))
-        row = rows[name]
+        row = model_row(name)
         if row["mla"] is not None:
             raise ValueError(
                 f"{name} has latent attention (MLA), which has no n_kv_head; take its ranks from "
-                f"labs_lib.arithmetic.LatentAttention.named({name!r})"
+                f"LatentAttention.named({name!r})"
             )
         return cls(row["d_model"], row["n_head"], row["n_kv_head"], row["head_dim"])
 
@@ -86,6 +82,65 @@ class AttentionConfig:
     def _set(self, **values: int) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class LatentAttention:
+    """The sizes of one layer of multi-head latent attention (MLA), as in DeepSeek-V2.
+
+    Queries come through q_lora_rank numbers (0: straight from the token), keys and values through
+    kv_lora_rank numbers that all heads share and that alone are cached, beside one rotary key of
+    qk_rope_head_dim. A head compares qk_nope_head_dim + qk_rope_head_dim numbers and answers with
+    v_head_dim. Raises TypeError and ValueError as AttentionConfig does.
+    Source: DeepSeek-V2 report (arXiv 2405.04434), section 2.1.
+    """
+
+    d_model: int
+    n_head: int
+    kv_lora_rank: int
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+    q_lora_rank: int = 0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "q_lora_rank" and value == 0 and type(value) is int:
+                continue
+            object.__setattr__(self, field.name, checked_size(field.name, value))
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Return the latent attention of a published model; ValueError if it has none."""
+        row = model_row(name)
+        if row["mla"] is None:
+            raise ValueError(f"{name} caches keys and values; take AttentionConfig.named({name!r})")
+        return cls(row["d_model"], row["n_head"], **row["mla"])
+
+    @property
+    def qk_head_dim(self) -> int:
+        """How many numbers a query and a key of one head have."""
+        return self.qk_nope_head_dim + self.qk_rope_head_dim
+
+    @property
+    def width(self) -> int:
+        """The width that W_O reads: n_head * v_head_dim."""
+        return self.n_head * self.v_head_dim
+
+
+def model_rows() -> list[dict]:
+    """Return the published models of data/models.json, one dictionary each."""
+    with open(paths.data() / "models.json", encoding="utf-8") as file:
+        return json.load(file)["models"]
+
+
+def model_row(name: str) -> dict:
+    """Return one published model; raise ValueError with the nearest names if there is none."""
+    rows = {row["name"]: row for row in model_rows()}
+    if name not in rows:
+        raise ValueError(_unknown_name(name, list(rows)))
+    return rows[name]
 
 
 def divisors(n: int) -> tuple[int, ...]:
@@ -172,8 +227,3 @@ def _unknown_name(name: str, names: list[str]) -> str:
     near = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.4)
     hint = f"nearest: {', '.join(near)}" if near else f"listed: {', '.join(names)}"
     return f"no model is named {name!r} in data/models.json; {hint}"
-
-
-def _model_rows() -> list[dict]:
-    with open(MODELS_FILE, encoding="utf-8") as file:
-        return json.load(file)["models"]
