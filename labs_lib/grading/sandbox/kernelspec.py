@@ -1,0 +1,42 @@
+"""The fence as an ordinary kernelspec."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from labs_lib.grading.sandbox.policy import Policy
+
+KERNEL_NAME = "labs-sandbox"
+
+
+def write_kernelspec(folder: Path, *, policy: Policy) -> Path:
+    """Write `kernels/labs-sandbox/kernel.json` below `folder` and return its path.
+
+    Put `folder` on JUPYTER_PATH; then `--nbval-kernel-name labs-sandbox`, nbclient and JupyterLab
+    start fenced kernels. Interrupts go as messages: a signal would end the fence itself.
+    """
+    spec = {
+        "argv": [
+            str(Path(policy.python).absolute()),
+            "-m",
+            "ipykernel_launcher",
+            "-f",
+            "{connection_file}",
+            "--HistoryManager.enabled=False",
+            "--InteractiveShellApp.ignore_cwd=True",
+        ],
+        "display_name": "Attention Labs, fenced",
+        "language": "python",
+        "interrupt_mode": "message",
+        "metadata": {
+            "kernel_provisioner": {
+                "provisioner_name": KERNEL_NAME,
+                "config": {"policy": policy.to_json()},
+            }
+        },
+    }
+    target = Path(folder) / "kernels" / KERNEL_NAME / "kernel.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(spec, indent=1), encoding="utf-8")
+    return target

@@ -1,0 +1,76 @@
+"""Which fence this machine can build, and in words what it keeps out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from labs_lib.grading.sandbox import bubblewrap
+from labs_lib.grading.sandbox.policy import Policy
+
+BUBBLEWRAP = "bubblewrap"
+PROCESS_LIMITS = "process-limits"
+LEVELS = (BUBBLEWRAP, PROCESS_LIMITS)
+
+
+class Level(NamedTuple):
+    """The fence in use: its name in `LEVELS`, and a sentence for the report."""
+
+    name: str
+    sentence: str
+
+
+class SandboxUnavailable(RuntimeError):
+    """The level that was asked for can't be had on this machine."""
+
+
+def level(policy: Policy | None = None) -> Level:
+    """The best level that works here, or the one that `policy` (or LABS_SANDBOX_LEVEL) insists on.
+
+    Raises SandboxUnavailable with the reason if the level asked for does not work, and ValueError
+    for a name that is no level.
+    """
+    policy = policy or Policy()
+    wanted = policy.level or os.environ.get("LABS_SANDBOX_LEVEL") or None
+    if wanted is not None and wanted not in LEVELS:
+        raise ValueError(f"level={wanted!r} is not one of {', '.join(LEVELS)}")
+    if wanted == PROCESS_LIMITS:
+        return Level(PROCESS_LIMITS, _limits_sentence("as asked for"))
+    obstacle = _obstacle(Path(policy.python))
+    if obstacle is None:
+        return Level(BUBBLEWRAP, _fence_sentence())
+    if wanted == BUBBLEWRAP:
+        raise SandboxUnavailable(
+            f"level={wanted!r} was asked for, but {obstacle}; install bubblewrap, allow user "
+            f"namespaces, or ask for {PROCESS_LIMITS!r}"
+        )
+    return Level(PROCESS_LIMITS, _limits_sentence(f"because {obstacle}"))
+
+
+@cache
+def _obstacle(python: Path) -> str | None:
+    """Tried once for each interpreter: the answer does not change while a program runs."""
+    return bubblewrap.probe(Policy(python=python))
+
+
+def _fence_sentence() -> str:
+    user = "as a user of its own" if os.getuid() == 0 else "without any capability"
+    return (
+        f"Student code ran in bubblewrap, {user}: no network, a read-only system, a private home, "
+        "and limits on time, memory, processes, files and output."
+    )
+
+
+def _limits_sentence(reason: str) -> str:
+    limits = "time, memory, processes, files and output"
+    if sys.platform == "win32":
+        limits = "time, memory and output"
+    elif sys.platform == "linux" and os.getuid() == 0:
+        limits += " (as root, which no limit on files it may read can hold)"
+    return (
+        f"Student code ran as an ordinary process, {reason}: limits on {limits}, but it could "
+        "read the files of this account and use the network."
+    )

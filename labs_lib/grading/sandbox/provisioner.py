@@ -1,0 +1,191 @@
+"""A jupyter_client kernel provisioner that starts its kernel behind the best fence there is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import IO, Any, NamedTuple
+
+from jupyter_client.provisioning import LocalProvisioner
+from traitlets import Dict
+
+from labs_lib.grading.sandbox import bubblewrap, levels, processes, tree
+from labs_lib.grading.sandbox.policy import MIB, Policy
+from labs_lib.grading.sandbox.room import Room
+
+WATCH_S = 0.1
+SUPERVISOR_S = 3.0
+XCPU = 24  # the number of SIGXCPU, which Windows lacks
+
+
+class Death(NamedTuple):
+    """Why a kernel is gone: a status word of the grader, and a sentence."""
+
+    status: str
+    sentence: str
+
+
+class SandboxProvisioner(LocalProvisioner):
+    """Starts a kernel as its `policy` says (see `Policy.to_json`), watches it, ends all of it."""
+
+    policy: Any = Dict(help="The policy of the fence, as JSON values.").tag(config=True)
+
+    level: levels.Level | None = None
+    exit_code: int | None = None
+    liveness: int | None = None
+    _room: Room | None = None
+    _broken: Death | None = None
+    _watcher: threading.Thread | None = None
+    _errors: IO[bytes] | None = None
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Choose the fence, prepare its folder, and wrap the kernel's command line in it."""
+        self._plan = Policy.from_json(self.policy)
+        self.level = levels.level(self._plan)
+        fenced = self.level.name == levels.BUBBLEWRAP
+        if self._room is None:
+            self._room = Room(self._plan, uid=bubblewrap.sandbox_uid() if fenced else None)
+        else:
+            self._room.open_sockets()
+        room, manager = self._room, self.parent
+        if sys.platform != "win32":  # a socket in a file crosses the border of a network namespace
+            manager.transport, manager.ip = "ipc", str(room.sockets / "s")
+        manager.connection_file = str(room.outside_connection)
+        kwargs = await super().pre_launch(**kwargs)
+        inside = str(room.outside_connection)
+        build = processes.command
+        if fenced:
+            room.write_inside_connection("/labs/sockets")
+            inside, build = "/labs/connection.json", bubblewrap.command
+        kernel = [word.replace(str(room.outside_connection), inside) for word in kwargs["cmd"]]
+        kwargs["cmd"], kwargs["env"] = build(self._plan, room, kernel)
+        return kwargs
+
+    async def launch_kernel(self, cmd: Sequence[str], **kwargs: Any) -> dict[str, Any]:
+        """Start the fence with nothing inherited: no descriptor, no variable, no terminal."""
+        self._close()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115, `_close` ends it with the kernel
+        self._broken, self.exit_code = None, None
+        self.process = subprocess.Popen(
+            list(cmd),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            cwd=str(self._room.home),
+            env=kwargs["env"],
+            start_new_session=True,
+        )
+        self.pid = self.process.pid
+        self.pgid = self.pid
+        self.cwd = str(self._room.home)
+        if hasattr(os, "pidfd_open"):
+            self.liveness = os.pidfd_open(self.pid)
+        self._watcher = threading.Thread(target=self._watch, args=(self.process,), daemon=True)
+        self._watcher.start()
+        return self.connection_info
+
+    async def send_signal(self, signum: int) -> None:
+        """Pass signals on, except the interrupt: that goes as a message, here it would end all."""
+        if self.process is not None and signum != signal.SIGINT:
+            self.process.send_signal(signum)
+
+    async def kill(self, restart: bool = False) -> None:
+        """End the kernel and everything that it started, and wait until they are gone."""
+        if self.process is not None:
+            await asyncio.to_thread(self._end, self.process)
+
+    async def terminate(self, restart: bool = False) -> None:
+        """The same as `kill`: a fence has nothing to save."""
+        await self.kill(restart=restart)
+
+    async def wait(self) -> int | None:
+        """Wait for the end, and remember the exit code."""
+        code = await super().wait()
+        self.exit_code = code
+        self._close()
+        return code
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """Remove the kernel's folder, unless it starts again."""
+        await super().cleanup(restart=restart)
+        self._close()
+        if self._room is not None and not restart:
+            self._room.remove()
+            self._room = None
+
+    def death(self) -> Death:
+        """Why the kernel is gone, as far as its watcher and its exit code tell."""
+        if self._broken is not None:
+            return self._broken
+        code = self.exit_code if self.process is None else self.process.poll()
+        signum = -code if code is not None and code < 0 else (code or 0) - 128
+        if signum == XCPU:
+            spent = f"{self._plan.limits.cpu_s:g} s"
+            return Death("timeout", f"the kernel used up its {spent} of processor time")
+        if signum > 0:
+            return Death("crash", f"the kernel was ended by signal {signum}")
+        return Death("crash", f"the kernel left with exit code {code}")
+
+    def errors(self) -> str:
+        """The last lines that the fence or the kernel's start wrote to standard error."""
+        if self._errors is None:
+            return ""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 2000))
+        return self._errors.read().decode("utf-8", "replace").strip()
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Look at memory, processes and the socket folder until the kernel is gone."""
+        sealed = False
+        while process.poll() is None:
+            try:
+                sealed = sealed or sys.platform == "win32" or self._room.seal()
+                self._broken = self._overstep(process.pid)
+            except (OSError, AttributeError):  # the folder is being removed: the end is near
+                pass
+            if self._broken is not None:
+                self._end(process)
+                return
+            try:
+                process.wait(WATCH_S)
+            except subprocess.TimeoutExpired:
+                continue
+
+    def _overstep(self, pid: int) -> Death | None:
+        limits, pids = self._plan.limits, tree.descendants(pid)
+        held = tree.memory(pids)
+        if held > limits.memory_bytes:
+            allowed = f"{limits.memory_bytes / MIB:.0f} MiB"
+            return Death("memory", f"{held / MIB:.0f} MiB held where {allowed} are allowed")
+        if len(pids) > limits.processes:
+            return Death("crash", f"more than {limits.processes} processes were started")
+        stranger = self._room.intruder()
+        if stranger is not None:
+            return Death("crash", f"{stranger!r} was written into the folder of the sockets")
+        return None
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        below = tree.descendants(process.pid)
+        if self.level.name == levels.PROCESS_LIMITS and process.poll() is None:
+            process.terminate()  # the supervisor ends also what left the tree
+            try:
+                process.wait(SUPERVISOR_S)
+            except subprocess.TimeoutExpired:
+                below = [*below, *tree.descendants(process.pid)]
+        process.kill()
+        process.wait()
+        tree.end(below[1:])
+
+    def _close(self) -> None:
+        if self.liveness is not None:
+            os.close(self.liveness)
+            self.liveness = None
+        if self._errors is not None and self.process is None:
+            self._errors.close()
+            self._errors = None

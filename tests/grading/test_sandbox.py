@@ -1,0 +1,523 @@
+"""The fence around a student's kernel keeps what its level promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
+
+from labs_lib.grading.sandbox import (
+    KERNEL_NAME,
+    Limits,
+    Policy,
+    SandboxUnavailable,
+    bubblewrap,
+    level,
+    levels,
+    tree,
+    write_kernelspec,
+)
+from labs_lib.grading.sandbox.room import Room
+
+MIB = 1 << 20
+LEVELS = sorted({level().name, "process-limits"})
+FENCED = level().name == "bubblewrap"
+only_fenced = pytest.mark.skipif(not FENCED, reason=level().sentence)
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+
+class Kernel:
+    """A started kernel of ours, and a way to ask it things."""
+
+    def __init__(self, manager: KernelManager) -> None:
+        self.manager = manager
+        self.provisioner = manager.provisioner
+        self.client = manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=60)
+
+    def run(self, code: str, timeout: float = 30.0) -> str:
+        """Standard output of `code`; an exception's name and text if it raised."""
+        parts: list[str] = []
+
+        def collect(message):
+            content = message["content"]
+            if message["msg_type"] == "stream" and content["name"] == "stdout":
+                parts.append(content["text"])
+            elif message["msg_type"] == "error":
+                parts.append(f"{content['ename']}: {content['evalue']}")
+
+        source = textwrap.dedent(code)
+        self.client.execute_interactive(source, timeout=timeout, output_hook=collect)
+        return "".join(parts).strip()
+
+    def send(self, code: str) -> None:
+        self.client.execute(textwrap.dedent(code), stop_on_error=False)
+
+    def ends_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self.manager.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not self.manager.is_alive()
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    @contextmanager
+    def started(policy: Policy):
+        write_kernelspec(tmp_path / "jupyter", policy=policy)
+        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+        manager = KernelManager(kernel_name=KERNEL_NAME)
+        manager.start_kernel()
+        kernel = Kernel(manager)
+        try:
+            yield kernel
+        finally:
+            kernel.client.stop_channels()
+            if manager.has_kernel:
+                manager.shutdown_kernel(now=True)
+
+    return started
+
+
+def processes_with(word: str) -> list[int]:
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        if process.info["status"] != psutil.STATUS_ZOMBIE and word in (
+            process.info["cmdline"] or []
+        ):
+            found.append(process.pid)
+    return found
+
+
+def gone_within(word: str, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while processes_with(word) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not processes_with(word)
+
+
+def test_the_level_is_said_in_words():
+    found = level()
+    assert found.name in levels.LEVELS
+    assert "network" in found.sentence and found.sentence.endswith(".")
+    forced = level(Policy(level="process-limits"))
+    assert forced.name == "process-limits" and "could read the files" in forced.sentence
+
+
+@pytest.mark.parametrize("script", [None, "echo 'No permissions to make namespaces' >&2; exit 1"])
+def test_without_a_working_bubblewrap_it_falls_back_and_says_why(tmp_path, monkeypatch, script):
+    if script is not None:
+        (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / "bwrap").chmod(0o755)
+        (tmp_path / "setpriv").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    levels._obstacle.cache_clear()
+    try:
+        found = level()
+        assert found.name == "process-limits"
+        assert ("not installed" if script is None else "No permissions") in found.sentence
+        with pytest.raises(SandboxUnavailable, match=r"asked for, but bubblewrap.*; install"):
+            level(Policy(level="bubblewrap"))
+    finally:
+        levels._obstacle.cache_clear()
+
+
+def test_unknown_levels_and_empty_limits_are_refused_by_name():
+    with pytest.raises(ValueError, match="level='docker' is not one of bubblewrap"):
+        level(Policy(level="docker"))
+    with pytest.raises(ValueError, match="cell_s=0 is not a limit"):
+        Limits(cell_s=0)
+
+
+def test_a_policy_survives_its_way_through_a_kernelspec(tmp_path):
+    policy = Policy(
+        limits=Limits(cell_s=1.5, processes=7),
+        handout=tmp_path / "handout",
+        run_json=tmp_path / "run.json",
+        readable=(tmp_path / "data",),
+        hidden=(tmp_path / "data" / "secret",),
+        environment={"A": "b"},
+        level="process-limits",
+    )
+    assert Policy.from_json(json.loads(json.dumps(policy.to_json()))) == policy
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_plain_nbclient_and_plain_nbval_start_the_fence(tmp_path, monkeypatch, name):
+    write_kernelspec(tmp_path / "jupyter", policy=Policy(level=name))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    cell = nbformat.v4.new_code_cell(
+        "import os; print(os.environ['PIP_NO_INDEX'], os.getcwd()[:1])"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    NotebookClient(notebook, kernel_name=KERNEL_NAME, timeout=30).execute()
+    assert notebook.cells[0].outputs[0].text == "1 /\n"
+    nbformat.write(notebook, tmp_path / "plain.ipynb")
+    options = ["-q", "-p", "no:cacheprovider", "--nbval", "--nbval-kernel-name", KERNEL_NAME]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "plain.ipynb"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_environment_is_made_from_nothing(start, monkeypatch, name, tmp_path):
+    monkeypatch.setenv("GRADER_TOKEN", "secret")
+    (tmp_path / "run.json").write_text('{"seed": 7}', encoding="utf-8")
+    (tmp_path / "run.json").chmod(0o600)
+    policy = Policy(level=name, run_json=tmp_path / "run.json", environment={"LABS_EXTRA": "x"})
+    with start(policy) as kernel:
+        seen = json.loads(kernel.run("import json, os; print(json.dumps(dict(os.environ)))"))
+        text = kernel.run("print(open(os.environ['LABS_RUN'], encoding='utf-8').read())")
+    assert "secret" not in seen.values() and "JPY_PARENT_PID" not in seen
+    wanted = {"PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    wanted |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "TQDM_DISABLE": "1", "LABS_EXTRA": "x"}
+    assert {key: seen[key] for key in wanted} == wanted
+    assert seen["HOME"] != os.environ.get("HOME")
+    assert json.loads(text) == {"seed": 7}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_handout_is_the_only_labs_lib_that_imports(start, tmp_path, name):
+    package = tmp_path / "handout" / "labs_lib"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("KIND = 'handout'\n", encoding="utf-8")
+    (tmp_path / "handout").chmod(0o755)
+    with start(Policy(level=name, handout=tmp_path / "handout")) as kernel:
+        assert kernel.run("import labs_lib; print(labs_lib.KIND)") == "handout"
+        checkout = Path(levels.__file__).resolve().parents[3]
+        seen = kernel.run(f"import os; print(os.path.exists({str(checkout / 'labs_lib')!r}))")
+    assert seen == str(name == "process-limits")
+
+
+def fenced(policy: Policy, code: str) -> subprocess.CompletedProcess[str]:
+    room = Room(policy, uid=bubblewrap.sandbox_uid())
+    try:
+        room.outside_connection.write_text("{}", encoding="utf-8")
+        room.write_inside_connection("/labs/sockets")
+        python = str(Path(sys.executable).absolute())
+        argv, environment = bubblewrap.command(policy, room, [python, "-c", code])
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    finally:
+        room.remove()
+
+
+@only_fenced
+def test_a_copy_of_the_package_in_a_readable_tree_is_covered_up(tmp_path):
+    tmp_path.chmod(0o755)
+    site = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
+    (site / "labs_lib").mkdir(parents=True)
+    (site / "labs_lib" / "answers.py").write_text("x", encoding="utf-8")
+    (site / "other").mkdir()
+    (tmp_path / "env" / "marks").mkdir()
+    (tmp_path / "env" / "marks" / "grades.csv").write_text("x", encoding="utf-8")
+    policy = Policy(readable=(tmp_path / "env",), hidden=(tmp_path / "env" / "marks",))
+    done = fenced(
+        policy, f"import os; print([files for *_, files in os.walk({str(tmp_path / 'env')!r})])"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "answers.py" not in done.stdout and "grades.csv" not in done.stdout
+    assert "'other'" in fenced(policy, f"import os; print(os.listdir({str(site)!r}))").stdout
+
+
+@only_fenced
+def test_no_network_is_in_reach(start):
+    with socket.create_server(("127.0.0.1", 0)) as server, start(Policy()) as kernel:
+        port = server.getsockname()[1]
+        seen = kernel.run(f"""
+            import socket
+            for address in (("127.0.0.1", {port}), ("192.0.2.1", 80)):
+                try:
+                    socket.create_connection(address, timeout=2)
+                    print("connected")
+                except OSError:
+                    print("refused")
+            print([name for _, name in socket.if_nameindex()])
+        """)
+    assert seen.splitlines() == ["refused", "refused", "['lo']"]
+
+
+@only_fenced
+def test_the_system_is_read_only_and_the_home_private(start):
+    places = ["/x", "/usr/x", "/etc/x", "/dev/x", "/labs/x", "/labs/sockets/x", sys.prefix + "/x"]
+    probe = f"""
+        import os
+        for place in {places!r}:
+            try:
+                open(place, "w", encoding="utf-8").close()
+                print(place, "written")
+            except OSError:
+                pass
+        print(os.listdir("."), os.listdir("/tmp"))
+        open("mine", "w", encoding="utf-8").close()
+        open("/tmp/mine", "w", encoding="utf-8").close()
+    """
+    with start(Policy()) as kernel:
+        time.sleep(0.3)  # the socket folder closes when all five sockets stand
+        assert kernel.run(probe) == "['.ipython'] []"
+    with start(Policy()) as kernel:
+        assert "mine" not in kernel.run("import os; print(os.listdir('.'), os.listdir('/tmp'))")
+    assert not Path("/tmp/mine").exists()
+
+
+@only_fenced
+def test_nothing_of_the_starter_is_left_inside(start, tmp_path):
+    secret = tmp_path / "expected.txt"
+    secret.write_text("expected", encoding="utf-8")
+    descriptor = os.open(secret, os.O_RDONLY)
+    os.set_inheritable(descriptor, True)
+    try:
+        with start(Policy()) as kernel:
+            seen = kernel.run("""
+                import os
+                for name in os.listdir("/proc/self/fd"):
+                    try:
+                        print(os.readlink(f"/proc/self/fd/{name}"))
+                    except OSError:
+                        pass
+                lines = open("/proc/self/status", encoding="ascii").read().splitlines()
+                print([line.split() for line in lines if line.startswith(("Cap", "NoNewPrivs"))])
+                print("uid", os.getuid())
+                print("numbers", sorted(int(n) for n in os.listdir("/proc") if n.isdigit())[:2])
+            """)
+    finally:
+        os.close(descriptor)
+    assert "expected.txt" not in seen
+    assert re.findall(r"'Cap(?:Prm|Eff|Bnd|Amb):', '(\w+)'", seen).count("0" * 16) >= 3
+    assert "['NoNewPrivs:', '1']" in seen
+    assert "numbers [1, 2]" in seen
+    if os.getuid() == 0:
+        assert "uid 0" not in seen
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_child_in_a_session_of_its_own_dies_with_the_kernel(start, name):
+    word = f"{98_000_000 + os.getpid()}"
+    with start(Policy(level=name)) as kernel:
+        kernel.run(f"""
+            import subprocess
+            subprocess.Popen(["sleep", "{word}"], start_new_session=True)
+            subprocess.Popen(["sh", "-c", "setsid sleep {word} & setsid sleep {word} & exit"])
+        """)
+        deadline = time.monotonic() + 5
+        while len(processes_with(word)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(processes_with(word)) == 3
+        folder = kernel.provisioner._room.path
+    assert processes_with(word) == []
+    assert not folder.exists()
+
+
+@linux
+@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("how", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
+def test_a_kernel_that_ends_itself_leaves_nothing_behind(start, name, how):
+    word = f"{97_000_000 + os.getpid()}"
+    with start(Policy(level=name)) as kernel:
+        code = f"import os, subprocess; subprocess.Popen(['setsid', 'sleep', '{word}'])"
+        kernel.run(code)
+        kernel.send(how)
+        assert kernel.ends_within(5)
+        assert gone_within(word, 2)
+        assert kernel.provisioner.death().status == "crash"
+
+
+@linux
+@pytest.mark.parametrize("name", LEVELS)
+def test_all_dies_when_the_front_end_is_killed(tmp_path, name):
+    word = f"{96_000_000 + os.getpid()}"
+    write_kernelspec(tmp_path / "jupyter", policy=Policy(level=name))
+    script = textwrap.dedent(f"""
+        import time
+        from jupyter_client.manager import start_new_kernel
+        manager, client = start_new_kernel(kernel_name="{KERNEL_NAME}")
+        client.execute_interactive(
+            "import subprocess; subprocess.Popen(['setsid', 'sleep', '{word}'])"
+        )
+        print("ready", flush=True)
+        time.sleep(60)
+    """)
+    front_end = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=os.environ | {"JUPYTER_PATH": str(tmp_path / "jupyter"), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while "ready" not in front_end.stdout.readline():
+            assert front_end.poll() is None
+        assert len(processes_with(word)) == 1
+    finally:
+        front_end.send_signal(signal.SIGKILL)
+        front_end.wait()
+        front_end.stdout.close()
+    assert gone_within(word, 5)
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_memory_is_limited_in_one_process(start, name):
+    with start(Policy(level=name, limits=Limits(memory_bytes=300 * MIB))) as kernel:
+        seen = kernel.run("block = bytearray(6 << 30)")
+        assert seen.startswith("MemoryError")
+        assert kernel.run("print('alive')") == "alive"
+
+
+@linux
+@pytest.mark.parametrize("name", LEVELS)
+def test_memory_is_limited_over_all_processes_together(start, name):
+    with start(Policy(level=name, limits=Limits(memory_bytes=300 * MIB))) as kernel:
+        kernel.send("""
+            import os, time
+            for _ in range(5):
+                if os.fork() == 0:
+                    block = bytearray(b"x") * (80 << 20)
+                    time.sleep(60)
+        """)
+        assert kernel.ends_within(10)
+        death = kernel.provisioner.death()
+    assert death.status == "memory" and "300 MiB are allowed" in death.sentence
+
+
+@linux
+@pytest.mark.parametrize("name", LEVELS)
+def test_too_many_processes_are_refused_or_end_the_kernel(start, name):
+    with start(Policy(level=name, limits=Limits(processes=40))) as kernel:
+        kernel.send("""
+            import os, time
+            for _ in range(80):
+                if os.fork() == 0:
+                    time.sleep(60)
+                    os._exit(0)
+        """)
+        most, deadline = 0, time.monotonic() + 2
+        while kernel.manager.is_alive() and time.monotonic() < deadline:
+            most = max(most, len(tree.descendants(kernel.provisioner.pid)))
+            time.sleep(0.02)
+        if name == "process-limits" and os.getuid() == 0:  # root's processes are only counted
+            assert "more than 40 processes" in kernel.provisioner.death().sentence
+        else:
+            assert 3 < most <= 42 + len(psutil.pids()) * (name == "process-limits")
+
+
+@only_fenced
+def test_a_fork_bomb_stays_inside(start):
+    before = len(psutil.pids())
+    with start(Policy(limits=Limits(processes=48))) as kernel:
+        kernel.send("import os\nwhile True:\n    try:\n        os.fork()\n    except OSError: pass")
+        time.sleep(1.0)
+        assert len(psutil.pids()) - before < 80
+    assert len(psutil.pids()) - before < 30
+
+
+@linux
+@pytest.mark.parametrize("name", LEVELS)
+def test_processor_time_and_file_size_are_limited(start, name):
+    limits = Limits(cpu_s=2, file_bytes=1 * MIB)
+    with start(Policy(level=name, limits=limits)) as kernel:
+        seen = kernel.run("""
+            try:
+                with open("big", "wb") as file:
+                    file.write(bytes(8 << 20))
+            except OSError as error:
+                print("refused", error.errno)
+        """)
+        assert seen == "refused 27"
+        kernel.send("while True: pass")
+        assert kernel.ends_within(20)
+        death = kernel.provisioner.death()
+    assert death.status == "timeout" and "2 s of processor time" in death.sentence, death
+
+
+@only_fenced
+def test_scratch_space_is_limited(start):
+    with start(Policy(limits=Limits(scratch_bytes=4 * MIB))) as kernel:
+        seen = kernel.run("""
+            for place in ("/tmp/a", "b", "/dev/shm/c"):
+                try:
+                    with open(place, "wb") as file:
+                        file.write(bytes(8 << 20))
+                    print("written")
+                except OSError as error:
+                    print(error.errno)
+        """)
+    assert seen.split() == ["28", "28", "28"]
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_an_interrupt_reaches_the_cell_and_leaves_the_kernel(start, name):
+    with start(Policy(level=name)) as kernel:
+        kernel.send("import time\ntime.sleep(60)")
+        time.sleep(0.5)
+        kernel.manager.interrupt_kernel()
+        assert kernel.run("print('alive')", timeout=10) == "alive"
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_restarted_kernel_stands_behind_the_same_fence(start, name):
+    with start(Policy(level=name)) as kernel:
+        kernel.run("x = 1")
+        kernel.client.stop_channels()
+        kernel.manager.restart_kernel(now=True)
+        again = Kernel(kernel.manager)
+        try:
+            assert again.run("x").startswith("NameError")
+            assert again.run("import os; print(os.environ['PIP_NO_INDEX'])") == "1"
+        finally:
+            again.client.stop_channels()
+
+
+@linux
+@pytest.mark.parametrize("entry", ["file", "link"])
+def test_a_stranger_among_the_sockets_is_noticed(tmp_path, entry):
+    room = Room(Policy())
+    try:
+        assert room.intruder() is None
+        if entry == "file":
+            (room.sockets / "big").write_bytes(b"x")
+        else:
+            (room.sockets / "s-1").symlink_to("/run/other.sock")
+        assert room.intruder() in ("big", "s-1")
+    finally:
+        room.remove()
+    assert not room.path.exists()
+
+
+@only_fenced
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root changes users")
+def test_a_handout_that_only_root_can_read_is_named(tmp_path):
+    (tmp_path / "handout").mkdir(mode=0o700)
+    room = Room(Policy(handout=tmp_path / "handout"), uid=bubblewrap.sandbox_uid())
+    try:
+        with pytest.raises(bubblewrap.UnreadableTree, match=r"has mode 0700.*chmod -R a\+rX"):
+            bubblewrap.command(Policy(handout=tmp_path / "handout"), room, ["true"])
+    finally:
+        room.remove()
+
+
+def test_long_temporary_folders_do_not_break_the_sockets(tmp_path, monkeypatch, start):
+    deep = tmp_path / ("x" * 60) / ("y" * 60)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    with start(Policy()) as kernel:
+        assert kernel.run("print('alive')") == "alive"
+    shutil.rmtree(deep)
