@@ -1,0 +1,271 @@
+"""`labs`: the one command of the course. Each subcommand loads what it needs, and only then.
+
+Exit codes: 0 for done, 1 where something doesn't pass, 2 for what can't be done as asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from . import __version__
+from .errors import UsageError
+
+OVERVIEW = """\
+Attention Labs: build multi-head attention, check it, understand it.
+
+For students
+  labs start                   open the notebooks in JupyterLab
+  labs check [02]              run a lab's checks; without a number, all of them
+  labs progress [02]           what is done
+  labs hint EXERCISE           the next hint of an exercise
+  labs reset EXERCISE          bring an exercise's stub back; a copy is kept
+  labs submit --id ID          pack the notebooks for the instructor
+  labs doctor                  what this machine can do, and how to get what is missing
+  labs claims [02]             what the lessons say, and what the labs measure
+
+For instructors and authors
+  labs release [02]            make the notebooks from solutions/*.md
+  labs handout DIR --from NN   a copy for a class, without the answers of lab NN and later
+  labs grade SUBMISSIONS       marks and feedback for a folder or archive of submissions
+
+labs COMMAND --help says more.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    _forgive_narrow_terminals()
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        print(OVERVIEW, end="")
+        return 0
+    try:
+        return _run(arguments)
+    except SystemExit as leaving:  # argparse, after --help or a usage error
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except KeyboardInterrupt:
+        return _refuse("interrupted", 130)
+    except BrokenPipeError:  # the reader, such as `head`, has what it wanted
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(arguments: list[str]) -> int:
+    """Call the command; what can't be done as asked becomes one sentence."""
+    parser, known = _parser()
+    name = arguments[0]
+    if not name.startswith("-") and name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        way_out = f"did you mean `labs {near[0]}`?" if near else f"there are {', '.join(known)}"
+        return _refuse(f"there is no command {name!r}; {way_out}")
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except UsageError as error:
+        return _refuse(str(error))
+    except LookupError as error:
+        if not _is_unknown_name(error):
+            raise
+        return _refuse(str(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _refuse(f"{where}{error.strerror or error}")
+
+
+def _is_unknown_name(error: LookupError) -> bool:
+    from .exercises.registry import UnknownExercise, UnknownLab
+
+    return isinstance(error, (UnknownExercise, UnknownLab))
+
+
+def _refuse(sentence: str, code: int = 2) -> int:
+    print(f"labs: {' '.join(sentence.split())}", file=sys.stderr)
+    return code
+
+
+def _forgive_narrow_terminals() -> None:
+    """A terminal that can't show a letter shows `?` in its place, and never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Answers wrong usage with one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_refuse(f"{message}; `{self.prog} --help` shows how"))
+
+
+def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
+    parser = _Parser(
+        prog="labs",
+        usage="labs COMMAND ...",
+        description=OVERVIEW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"attention-labs {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, help=argparse.SUPPRESS)
+
+    def command(run: Callable[[argparse.Namespace], int | None]) -> argparse.ArgumentParser:
+        text = " ".join((run.__doc__ or "").split())
+        added = commands.add_parser(
+            run.__name__.strip("_"), description=text, allow_abbrev=False, prog=_prog(run)
+        )
+        added.set_defaults(run=run)
+        return added
+
+    _add_student_commands(command)
+    _add_author_commands(command)
+    return parser, list(commands.choices)
+
+
+def _prog(run: Callable[..., object]) -> str:
+    return f"labs {run.__name__.strip('_')}"
+
+
+def _add_student_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
+    add = command(_start).add_argument
+    add("--no-browser", action="store_true", help="print the address, open nothing")
+    add("--port", type=int, metavar="N", help="the port; without it, a free one from 8888 on")
+    add = command(_check).add_argument
+    add("which", nargs="*", metavar="NN|NOTEBOOK", help="a lab's number, or a notebook's path")
+    command(_progress).add_argument("lab", nargs="?", metavar="NN", help="one lab only")
+    command(_hint).add_argument("exercise", metavar="EXERCISE", help="such as lab02.split_heads")
+    parser = command(_reset)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("exercise", nargs="?", metavar="EXERCISE", help="such as lab02.split_heads")
+    which.add_argument("--lab", metavar="NN", help="every exercise of a lab")
+    add = command(_submit).add_argument
+    add("--id", required=True, metavar="ID", help="your id, as your instructor knows it")
+    add("--out", type=Path, metavar="FILE", help="the archive; without it, ID.zip in the course")
+    command(_doctor)
+    command(_claims).add_argument("lab", nargs="?", metavar="NN", help="one lab only")
+
+
+def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
+    add = command(_release).add_argument
+    add("labs", nargs="*", metavar="NN", help="labs; without any, all")
+    add("--all", action="store_true", help="execute also labs whose source hasn't changed")
+    add("--force", action="store_true", help="overwrite a student's notebook that holds answers")
+    add = command(_handout).add_argument
+    add("target", type=Path, metavar="DIR", help="a new folder")
+    add("--from", dest="from_lab", required=True, metavar="NN", help="the first lab to withhold")
+    add = command(_grade).add_argument
+    add("submissions", type=Path, metavar="SUBMISSIONS", help="a folder or a zip archive")
+    add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
+    add("--labs", nargs="+", metavar="NN", help="grade these labs only")
+    add("--seed", type=int, metavar="N", help="the run's secret seed; without it, a fresh one")
+    add("--roster", type=Path, metavar="CSV", help="who is in the class")
+
+
+def _start(options: argparse.Namespace) -> int:
+    """Open the notebooks in JupyterLab; nothing is written outside the course's folder."""
+    from .workbook.start import start
+
+    return start(browser=not options.no_browser, port=options.port)
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Run the checks of labs or notebooks; exit code 0 if every one passes, else 1."""
+    from .workbook.run_checks import check
+
+    return 0 if check(options.which) else 1
+
+
+def _progress(options: argparse.Namespace) -> None:
+    """Show what is done, exercise by exercise."""
+    from .workbook.progress_table import show
+
+    show(options.lab)
+
+
+def _hint(options: argparse.Namespace) -> None:
+    """Print the next hint of an exercise; after the last one they start again."""
+    from .checking.hints import hint
+
+    hint(options.exercise)
+
+
+def _reset(options: argparse.Namespace) -> None:
+    """Bring an exercise's stub back into your notebook; a copy of the notebook is kept."""
+    from .workbook.reset import reset, reset_lab
+
+    done = reset_lab(options.lab) if options.lab is not None else reset(options.exercise)
+    print("\n".join(done.done))
+    print(f"the notebook as it was: {done.backup}")
+    print("If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
+
+
+def _submit(options: argparse.Namespace) -> None:
+    """Pack your notebooks, without their outputs, into one archive for your instructor."""
+    from .workbook.submit import submit
+
+    done = submit(options.id, options.out)
+    for note in done.notes:
+        print(f"labs: {note}", file=sys.stderr)
+    print(f"{done.archive} holds {len(done.notebooks)} notebooks: {', '.join(done.notebooks)}")
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """Look at this machine: what the labs can use, and how to get what is missing."""
+    from .workbook.doctor import show
+
+    return 0 if show() else 1
+
+
+def _claims(options: argparse.Namespace) -> None:
+    """Show what the lessons say, the right value, and the lab that measures it."""
+    from .claims import show
+
+    show(options.lab)
+
+
+def _release(options: argparse.Namespace) -> int:
+    """Make the solution and student notebooks from solutions/*.md."""
+    from .authoring.release import ReleaseError, release
+
+    try:
+        written = release(options.labs, everything=options.all, force=options.force)
+    except ReleaseError as error:
+        print(f"labs: {error}", file=sys.stderr)
+        return 1
+    print(f"{len(written)} notebooks written" if written else "everything is up to date")
+    return 0
+
+
+def _handout(options: argparse.Namespace) -> None:
+    """Build the copy that a class gets: no answers of lab NN and later, no tests."""
+    from .authoring.handout import handout
+
+    handout(options.target, options.from_lab)
+    print(f"{options.target} is ready to hand out")
+
+
+def _grade(options: argparse.Namespace) -> int:
+    """Grade submissions: grades.csv, JUnit XML and a page of feedback per student."""
+    from .grading.grade import grade
+
+    grade(
+        options.submissions,
+        options.out,
+        labs=options.labs,
+        seed=options.seed,
+        roster=options.roster,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What a student's own copy of the course needs: check, progress, reset, submit, doctor, start."""
