@@ -1,0 +1,125 @@
+"""The ledger of claims: what lessons on attention say, what we found, and where it is measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from labs_lib import paths
+
+VERDICTS = ("true", "within-limits", "wrong", "unverifiable")
+STATUSES = ("measured", "planned", "not-measurable")
+TAG = re.compile(r"claim-(C\d+)")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: `verdict` is one of VERDICTS, `status` one of STATUSES, `lab` two digits.
+
+    `why` says why a claim cannot be measured here and is empty otherwise.
+    Raises ValueError for a word that is not known or a reason that is missing or out of place.
+    """
+
+    id: str
+    lab: str
+    claim: str
+    verdict: str
+    right_value: str
+    source: str
+    status: str
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("verdict", VERDICTS), ("status", STATUSES)):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{self.id}: {name} {value!r}; {', '.join(allowed)} are allowed")
+        if bool(self.why) != (self.status == "not-measurable"):
+            raise ValueError(f"{self.id}: exactly the claims that are not-measurable need a why")
+
+
+def load(path: Path | None = None) -> list[Claim]:
+    """Return all claims of data/claims.json, or of another file of the same form."""
+    with open(path or paths.data() / "claims.json", encoding="utf-8") as file:
+        return [Claim(**row) for row in json.load(file)["claims"]]
+
+
+def measured_cells(solutions: Path | None = None) -> dict[str, list[str]]:
+    """Return for each claim id the solution notebooks with a code cell tagged `claim-ID`.
+
+    Reads the sources (`NN_name.md`); a folder that is missing has none, as in a class's copy.
+    """
+    import jupytext  # only an author's reading of sources needs it, not the table
+
+    found: dict[str, list[str]] = {}
+    for path in sorted((solutions or paths.home() / "solutions").glob("*.md")):
+        notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md:myst")
+        for cell in notebook.cells:
+            tags = cell.metadata.get("tags", []) if cell.cell_type == "code" else []
+            for match in filter(None, map(TAG.fullmatch, tags)):
+                found.setdefault(match[1], []).append(path.stem)
+    return found
+
+
+def unaccounted(
+    claims: Iterable[Claim] | None = None, cells: dict[str, list[str]] | None = None
+) -> list[str]:
+    """Return a sentence for each claim whose status and notebooks disagree.
+
+    A measured claim needs a tagged cell in its own lab; a tagged cell needs a measured claim.
+    """
+    claims = {claim.id: claim for claim in (load() if claims is None else claims)}
+    cells = measured_cells() if cells is None else cells
+    wrong = []
+    for claim in claims.values():
+        labs = {stem[:2] for stem in cells.get(claim.id, [])}
+        if claim.status == "measured" and claim.lab not in labs:
+            where = f"only in lab {', '.join(sorted(labs))}" if labs else "in no notebook"
+            wrong.append(
+                f"{claim.id} is marked measured in lab {claim.lab}, but a cell tagged "
+                f"claim-{claim.id} is {where}"
+            )
+    for id_, stems in cells.items():
+        status = claims[id_].status if id_ in claims else "not in the ledger"
+        if status != "measured":
+            wrong.append(f"{', '.join(stems)} measures claim-{id_}, which is {status}")
+    return wrong
+
+
+def table(claims: Iterable[Claim]) -> Table:
+    """Return the ledger as a table that rich prints."""
+    claims = list(claims)
+    out = Table(title=_summary(claims), show_lines=True)
+    out.add_column("claim", no_wrap=True)
+    out.add_column("verdict", no_wrap=True)
+    out.add_column("what is said", ratio=2)
+    out.add_column("what is right", ratio=3)
+    for c in claims:
+        right = c.right_value + (f" Not measured: {c.why}" if c.why else "")
+        out.add_row(f"{c.id} \nlab {c.lab}", f"{c.verdict}\n{c.status}", c.claim, right)
+    return out
+
+
+def print_claims(
+    lab: str | None = None, verdict: str | None = None, console: Console | None = None
+) -> None:
+    """Print the ledger, or only the claims of one lab ("04" or "4") or of one verdict."""
+    claims = load()
+    if lab is not None:
+        claims = [claim for claim in claims if claim.lab == lab.zfill(2)]
+    if verdict is not None:
+        claims = [claim for claim in claims if claim.verdict == verdict]
+    (console or Console()).print(table(claims))
+
+
+def _summary(claims: list[Claim]) -> str:
+    verdicts = [claim.verdict for claim in claims]
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
+    measured = sum(claim.status == "measured" for claim in claims)
+    return f"{len(claims)} claims: {counts}; {measured} measured in the labs"
