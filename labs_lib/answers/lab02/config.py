@@ -1,0 +1,218 @@
+"""Lab 02: sizes that are checked when they are made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from labs_lib.config import AttentionConfig
+
+from ..kit import Answer, Right, Wrong
+
+
+class HeadConfig:
+    """The sizes of an attention layer: d_model, n_head and head_dim, three ints."""
+
+    def __init__(self, d_model, n_head, head_dim=None):
+        for size in (d_model, n_head):
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"d_model={d_model}, n_head={n_head}: ints of at least 1, please")
+        if head_dim is None:
+            head_dim, over = divmod(d_model, n_head)
+            if over:
+                below, above = d_model - over, d_model - over + n_head
+                raise ValueError(
+                    f"d_model={d_model} does not divide into n_head={n_head}; "
+                    f"{below} and {above} do"
+                )
+        self.d_model, self.n_head, self.head_dim = d_model, n_head, head_dim
+
+
+def _variant(change, checked=True):
+    """A maker of sizes: `change` of the two sizes gives head_dim or raises."""
+
+    def make(d_model, n_head, head_dim=None):
+        if checked:
+            HeadConfig(1, n_head, 1)
+            HeadConfig(d_model, 1, 1)
+        return SimpleNamespace(
+            d_model=d_model,
+            n_head=n_head,
+            head_dim=change(d_model, n_head) if head_dim is None else head_dim,
+        )
+
+    return make
+
+
+def _refuse(d_model, n_head, text="{d_model} does not divide into {n_head}: {below}, {above} do"):
+    over = d_model % n_head
+    if over:
+        below, above = d_model - over, d_model - over + n_head
+        raise ValueError(text.format(d_model=d_model, n_head=n_head, below=below, above=above))
+    return d_model // n_head
+
+
+def _asserted(d_model, n_head):
+    below = d_model - d_model % n_head
+    assert d_model % n_head == 0, f"{below} {below + n_head}"
+    return d_model // n_head
+
+
+def _always_divides(d_model, n_head, head_dim=None):
+    made = HeadConfig(d_model, n_head)
+    made.head_dim = made.head_dim if head_dim is None else head_dim
+    return made
+
+
+def _mended(d_model, n_head, head_dim=None):
+    if head_dim is None and isinstance(n_head, int) and 0 < n_head < d_model:
+        d_model -= d_model % n_head
+    return HeadConfig(d_model, n_head, head_dim)
+
+
+class _Lazy:
+    """Sizes that are looked at when head_dim is asked for."""
+
+    def __init__(self, d_model, n_head, head_dim=None):
+        self.d_model, self.n_head, self._head_dim = d_model, n_head, head_dim
+
+    @property
+    def head_dim(self):
+        return HeadConfig(self.d_model, self.n_head, self._head_dim).head_dim
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    d_model: int
+    n_head: int
+    head_dim: int | None = None
+    bias: bool = False
+
+    def __post_init__(self):
+        made = HeadConfig(self.d_model, self.n_head, self.head_dim)
+        object.__setattr__(self, "head_dim", made.head_dim)
+
+
+class _Typed(HeadConfig):
+    def __init__(self, d_model: int, n_head: int, head_dim: int | None = None) -> None:
+        if type(n_head) is not int:
+            raise TypeError(f"n_head={n_head!r} is no int")
+        super().__init__(d_model, n_head, head_dim)
+
+
+def _nearest_first(d_model, n_head):
+    steps = (k for distance in range(n_head) for k in (d_model - distance, d_model + distance))
+    near = [width for width in steps if width % n_head == 0]
+    if near[0] != d_model:
+        text = ", ".join(f"{width:,}" for width in near[:2])
+        raise ValueError(f"n_head={n_head} and d_model={d_model}: take one of {text}")
+    return d_model // n_head
+
+
+HEAD_CONFIG = Answer(
+    reference=HeadConfig,
+    wrong=(
+        Wrong(
+            "checked_when_used",
+            _Lazy,
+            "Illegal sizes can be made here; they are only found out when head_dim is asked for.\n"
+            "By then the object has travelled, and the error points at the wrong place. Test in\n"
+            "__init__.",
+        ),
+        Wrong(
+            "rounds_down",
+            _variant(lambda d_model, n_head: d_model // n_head),
+            "A remainder is dropped in silence here: nothing is refused, and some numbers of each\n"
+            "token belong to no head. Test the remainder before you divide.",
+        ),
+        Wrong(
+            "rounds_up",
+            _variant(lambda d_model, n_head: math.ceil(d_model / n_head)),
+            "A remainder is rounded up here, so that the heads together want more numbers than a\n"
+            "token has. Test the remainder and refuse.",
+        ),
+        Wrong(
+            "asserts",
+            _variant(_asserted),
+            "The test is right, but it is an assert, and `python -O` leaves asserts out.\n"
+            "Raise a ValueError, which is always there.",
+        ),
+        Wrong(
+            "names_nothing",
+            _variant(lambda d_model, n_head: _refuse(
+                d_model, n_head, "{d_model} must be divisible by {n_head}")),
+            "Refused at the right moment, but the message only repeats the rule. Whoever reads it\n"
+            "has to do the arithmetic alone: name the legal widths on both sides.",
+        ),
+        Wrong(
+            "names_one_side",
+            _variant(lambda d_model, n_head: _refuse(
+                d_model, n_head, "{d_model} over {n_head}: take {below}")),
+            "The message names the legal width below, but not the one above.",
+        ),
+        Wrong(
+            "names_only_the_upper_side",
+            _variant(lambda d_model, n_head: _refuse(
+                d_model, n_head, "{d_model} over {n_head}: take {above}")),
+            "The message names the legal width above, but not the one below.",
+        ),
+        Wrong(
+            "head_dim_must_divide_too",
+            _always_divides,
+            "The remainder is refused here even when head_dim was given. Then W_Q is\n"
+            "[d_model, n_head * head_dim], and d_model may be anything.",
+        ),
+        Wrong(
+            "ignores_head_dim",
+            lambda d_model, n_head, head_dim=None: (
+                HeadConfig(d_model, n_head, d_model // n_head if head_dim else None)),
+            "The head_dim that was given is not used: the object holds d_model // n_head.",
+        ),
+        Wrong(
+            "d_model_made_to_fit",
+            lambda d_model, n_head, head_dim=None: HeadConfig(
+                n_head * head_dim if head_dim else d_model, n_head, head_dim),
+            "d_model became n_head * head_dim. The two may differ: d_model is how wide a token\n"
+            "is, n_head * head_dim how wide the heads are together.",
+        ),
+        Wrong(
+            "head_dim_is_a_float",
+            _variant(lambda d_model, n_head: float(_refuse(d_model, n_head))),
+            "head_dim is a float here, such as 64.0; the operator / always makes one.",
+        ),
+        Wrong(
+            "zero_heads_divide",
+            _variant(_refuse, checked=False),
+            "No heads, a negative number of heads and 12.0 heads are not all refused here: a\n"
+            "remainder alone doesn't show them. Test each size before you divide.",
+        ),
+        Wrong(
+            "takes_floats",
+            lambda d_model, n_head, head_dim=None: HeadConfig(d_model, _whole(n_head), head_dim),
+            "12.0 heads go through. It looks like 12, but it is a float; refuse what isn't an int.",
+        ),
+        Wrong(
+            "mends_in_silence",
+            _mended,
+            "An illegal width is changed to a legal one and nobody is told. The model that is\n"
+            "then trained isn't the one that was asked for: refuse it.",
+        ),
+        Wrong(
+            "the_library_class",
+            AttentionConfig,
+            "The sizes are right, but they come from the library's configuration; write the "
+            "checks yourself.",
+        ),
+    ),
+    right=(
+        Right("frozen_dataclass", _Frozen),
+        Right("type_error_for_types", _Typed),
+        Right("a_function_that_makes", _variant(_nearest_first)),
+        Right("kept_arguments", lambda *sizes, **named: HeadConfig(*sizes, **named)),
+    ),
+)  # fmt: skip
+
+
+def _whole(n_head):
+    return int(n_head) if isinstance(n_head, float) else n_head

@@ -1,0 +1,105 @@
+"""Lab 02: the width of one head."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ..kit import Answer, Right, Wrong
+
+
+def head_dim(d_model, n_head):
+    """The width of one head, an int; ValueError where n_head leaves a remainder."""
+    if d_model % n_head:
+        raise ValueError(f"d_model={d_model} does not divide into n_head={n_head}")
+    return d_model // n_head
+
+
+def _with_divmod(d_model, n_head):
+    width, over = divmod(d_model, n_head)
+    if over != 0:
+        raise ValueError(f"{over} of {d_model} numbers are left over")
+    return width
+
+
+def _asserted(d_model, n_head):
+    assert d_model % n_head == 0, "a remainder"
+    return d_model // n_head
+
+
+def _from_fraction(d_model, n_head):
+    width = Fraction(d_model, n_head)
+    if width.denominator != 1:
+        raise ValueError(f"{width} is not whole")
+    return int(width)
+
+
+HEAD_DIM = Answer(
+    reference=head_dim,
+    wrong=(
+        Wrong(
+            "a_float",
+            lambda d_model, n_head: (
+                d_model / n_head if d_model % n_head == 0 else head_dim(d_model, n_head)
+            ),
+            "This is a float, such as 64.0: the operator / always makes one. A shape wants an int.",
+        ),
+        Wrong(
+            "a_float_unchecked",
+            lambda d_model, n_head: d_model / n_head,
+            "This is d_model / n_head, a float, and sizes that leave a remainder go through.\n"
+            "Half a number can't be stored: look at the remainder, then divide to an int.",
+        ),
+        Wrong(
+            "rounds_down",
+            lambda d_model, n_head: d_model // n_head,
+            "Where there is a remainder, this drops it in silence: 2048 over 24 gives 85, and 8\n"
+            "numbers of each token belong to no head. Such a pair has to be refused.",
+        ),
+        Wrong(
+            "rounds_up",
+            lambda d_model, n_head: -(-d_model // n_head),
+            "Where there is a remainder, this rounds up: 24 heads of 86 want 2,064 numbers, and\n"
+            "there are 2,048. Such a pair has to be refused.",
+        ),
+        Wrong(
+            "rounds_to_the_nearest",
+            lambda d_model, n_head: round(d_model / n_head),
+            "This rounds to the nearest whole number, so that some pairs want more numbers than\n"
+            "there are and some leave numbers over. Such pairs have to be refused.",
+        ),
+        Wrong(
+            "upside_down",
+            lambda d_model, n_head: n_head // d_model,
+            "This divides the heads by the width. The width is what is cut.",
+        ),
+        Wrong(
+            "the_remainder",
+            lambda d_model, n_head: d_model % n_head,
+            "This is what is left over after the division, not the result of it.",
+        ),
+        Wrong(
+            "always_64",
+            lambda d_model, n_head: 64 if d_model % n_head == 0 else head_dim(d_model, n_head),
+            "This is 64 whatever comes in. 64 belongs to one pair of sizes; use the arguments.",
+        ),
+        Wrong(
+            "returns_none",
+            lambda d_model, n_head: None if d_model % n_head else d_model // n_head,
+            "With a remainder this returns None, and the caller goes on with it. Raise an error,\n"
+            "so that the mistake is seen where it is made.",
+        ),
+        Wrong(
+            "asserts",
+            _asserted,
+            "The test is right, but it is an assert, and `python -O` leaves asserts out.\n"
+            "Raise a ValueError, which is always there.",
+        ),
+    ),
+    right=(
+        Right("divmod", _with_divmod),
+        Right("fraction", lambda d_model, n_head: _from_fraction(d_model, n_head)),
+        Right("extra_default", lambda d_model, n_head, strict=True: head_dim(d_model, n_head)),
+        Right("counts_up", lambda d_model, n_head: list(range(d_model + 1)).index(
+            head_dim(d_model, n_head))),
+    ),
+)  # fmt: skip

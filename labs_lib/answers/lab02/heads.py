@@ -1,0 +1,227 @@
+"""Lab 02: split and merge."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from labs_lib.attention.heads import merge_heads, split_heads
+
+from ..kit import Answer, Right, Wrong
+
+
+def _decorated(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return inner
+
+
+class _Layer:
+    def split(self, x, n_head):
+        return x.unflatten(2, (n_head, -1)).permute(0, 2, 1, 3)
+
+
+def _loop_merge(x):
+    batch, n_head, seq, head_dim = x.shape
+    out = x.new_empty(batch, seq, n_head * head_dim)
+    for head in range(n_head):
+        out[..., head * head_dim : (head + 1) * head_dim] = x[:, head]
+    return out
+
+
+def _permute_back(x):
+    batch, n_head, seq, head_dim = x.shape
+    return x.permute(0, 2, 1, 3).contiguous().view(batch, seq, n_head * head_dim)
+
+
+def _as_strided(x, n_head):
+    batch, seq, width = x.shape
+    size = (batch, n_head, seq, width // n_head)
+    stride_b, stride_t, stride_w = x.stride()
+    strides = (stride_b, width // n_head * stride_w, stride_t, stride_w)
+    return x.as_strided(size, strides, x.storage_offset())
+
+
+SPLIT_HEADS = Answer(
+    reference=split_heads,
+    wrong=(
+        Wrong(
+            "direct_reshape",
+            lambda x, n_head: x.reshape(x.shape[0], n_head, x.shape[1], -1),
+            "The shape is right and the numbers are not: this is one reshape straight to\n"
+            "[batch, n_head, seq, head_dim]. It cuts the row of numbers anew, so that a head gets\n"
+            "pieces of several tokens. Cut the width first and move the axis after.",
+        ),
+        Wrong(
+            "tokens_first_transposed",
+            lambda x, n_head: x.reshape(
+                x.shape[0], n_head, x.shape[2] // n_head, x.shape[1]).transpose(2, 3),
+            "The sequence is cut here together with the width, so that tokens are mixed. Only the\n"
+            "last axis of x may be cut.",
+        ),
+        Wrong(
+            "batch_and_heads_in_one",
+            lambda x, n_head: x.reshape(
+                x.shape[0] * n_head, x.shape[1], x.shape[2] // n_head),
+            "This is view(batch * n_head, seq, head_dim): heads and sequences share one axis, and\n"
+            "its blocks hold pieces of several tokens. Keep four axes.",
+        ),
+        Wrong(
+            "no_transpose",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)),
+            "This is [batch, seq, n_head, head_dim]: rightly cut, but still token by token. The\n"
+            "head has to come before the token.",
+        ),
+        Wrong(
+            "every_nth_number",
+            lambda x, n_head: x.unflatten(2, (-1, n_head)).permute(0, 3, 1, 2),
+            "A head has every n_head-th number of its token here. The numbers of a head are\n"
+            "neighbours: when you cut an axis in two, the outer part is named first.",
+        ),
+        Wrong(
+            "n_head_as_head_dim",
+            lambda x, n_head: x.unflatten(2, (-1, n_head)).transpose(1, 2),
+            "The last axis has length n_head: the width was cut into pieces of n_head numbers.\n"
+            "n_head is how many pieces there are, not how long each is.",
+        ),
+        Wrong(
+            "last_axes_swapped",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)).permute(0, 2, 3, 1),
+            "Each head is [head_dim, seq] here: it lies on its side. That is what the keys look\n"
+            "like inside a product; here every head is wanted as [seq, head_dim].",
+        ),
+        Wrong(
+            "heads_before_batch",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)).permute(2, 0, 1, 3),
+            "The heads come before the batch here. The batch stays the first axis.",
+        ),
+        Wrong(
+            "heads_backwards",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)).transpose(1, 2).flip(1),
+            "The heads come in reverse order: head 0 has the last numbers of each token.",
+        ),
+        Wrong(
+            "copied",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)).transpose(1, 2).contiguous(),
+            "The values are right, but they were copied; to cut an axis and to swap two axes "
+            "no copy is needed.",
+        ),
+        Wrong(
+            "stacked_slices",
+            lambda x, n_head: torch.stack(x.chunk(n_head, dim=2), dim=1),
+            "The values are right, but they were copied; to cut an axis and to swap two axes "
+            "no copy is needed.",
+        ),
+        Wrong(
+            "gradient_lost",
+            lambda x, n_head: x.detach().unflatten(2, (n_head, -1)).transpose(1, 2),
+            "The gradient is lost on the way: the output no longer depends on the inputs for "
+            "autograd. Leave out .detach(), .numpy() and no_grad().",
+        ),
+        Wrong(
+            "only_the_first_head",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)).transpose(1, 2)[:, :1].expand(
+                -1, n_head, -1, -1),
+            "Every head holds the numbers of head 0.",
+        ),
+    ),
+    right=(
+        Right("unflatten_and_swapaxes", lambda x, n: x.unflatten(-1, (n, -1)).swapaxes(1, 2)),
+        Right("reshape", lambda x, n_head: x.reshape(*x.shape[:2], n_head, -1).transpose(-2, -3)),
+        Right("movedim", lambda x, n_head: x.unflatten(2, (n_head, -1)).movedim(2, 1)),
+        Right("einsum", lambda x, n: torch.einsum("bthd->bhtd", x.unflatten(2, (n, -1)))),
+        Right("unfold", lambda x, n: x.unfold(2, x.shape[2] // n, x.shape[2] // n).transpose(1, 2)),
+        Right("as_strided", _as_strided),
+        Right("a_method", _Layer().split),
+        Right("decorated", _decorated(split_heads)),
+        Right("extra_default", lambda x, n_head, check=False: split_heads(x, n_head)),
+    ),
+)  # fmt: skip
+
+
+MERGE_HEADS = Answer(
+    reference=merge_heads,
+    wrong=(
+        Wrong(
+            "direct_reshape",
+            lambda x: x.reshape(x.shape[0], x.shape[2], -1),
+            "The shape is right and the numbers are not: this reshapes at once, so that a row\n"
+            "holds several tokens of one head. Bring head and token into order first.",
+        ),
+        Wrong(
+            "numbers_interleaved",
+            lambda x: x.permute(0, 2, 3, 1).flatten(2),
+            "The heads are dealt out like cards: number 0 of every head, then number 1. They\n"
+            "belong side by side, each in one piece.",
+        ),
+        Wrong(
+            "heads_on_top_of_each_other",
+            lambda x: x.flatten(1, 2),
+            "The heads stand below each other, as more tokens. They belong side by side, as more\n"
+            "width.",
+        ),
+        Wrong(
+            "summed",
+            lambda x: x.sum(1),
+            "The heads were added up. Merging computes nothing: all numbers stay.",
+        ),
+        Wrong(
+            "averaged",
+            lambda x: x.mean(1),
+            "This is the mean of the heads. Merging computes nothing: all numbers stay.",
+        ),
+        Wrong(
+            "not_joined",
+            lambda x: x.transpose(1, 2),
+            "The order is right, but head and number are still two axes: make one width of them.",
+        ),
+        Wrong(
+            "heads_backwards",
+            lambda x: x.flip(1).transpose(1, 2).flatten(2),
+            "The heads come in reverse order: head 0 belongs first.",
+        ),
+        Wrong(
+            "on_its_side",
+            lambda x: x.transpose(2, 3).flatten(1, 2),
+            "This is [batch, width, seq]: tokens run along the last axis. The width is to be last.",
+        ),
+        Wrong(
+            "tokens_swapped_with_numbers",
+            lambda x: x.transpose(2, 3).reshape(x.shape[0], x.shape[2], -1),
+            "Token and number were swapped, where head and token should be: rows hold pieces of\n"
+            "several tokens.",
+        ),
+        Wrong(
+            "only_the_last_head",
+            lambda x: x[:, -1:].expand(-1, x.shape[1], -1, -1).transpose(1, 2).flatten(2),
+            "Every block of the width holds the last head.",
+        ),
+        Wrong(
+            "batch_mixed",
+            lambda x: x.transpose(0, 2).transpose(0, 1).reshape(
+                x.shape[0], x.shape[2], x.shape[1] * x.shape[3]),
+            "The batch was moved as well, so that rows hold tokens of other sequences. Only head\n"
+            "and token change places.",
+        ),
+        Wrong(
+            "gradient_lost",
+            lambda x: x.detach().transpose(1, 2).flatten(2),
+            "The gradient is lost on the way: the output no longer depends on the inputs for "
+            "autograd. Leave out .detach(), .numpy() and no_grad().",
+        ),
+    ),
+    right=(
+        Right("loop", _loop_merge),
+        Right("cat_of_heads", lambda x: torch.cat(list(x.unbind(1)), dim=-1)),
+        Right("permute_contiguous_view", _permute_back),
+        Right("einsum", lambda x: torch.einsum("bhtd->bthd", x).reshape(
+            x.shape[0], x.shape[2], -1)),
+        Right("swapaxes", lambda x: x.swapaxes(-3, -2).reshape(x.shape[0], x.shape[2], -1)),
+        Right("float64_inside", lambda x: x.double().transpose(1, 2).flatten(2).to(x.dtype)),
+        Right("decorated", _decorated(merge_heads)),
+        Right("extra_default", lambda x, out=None: merge_heads(x)),
+    ),
+)  # fmt: skip
