@@ -102,7 +102,7 @@ def table(claims: Iterable[Claim]) -> Table:
     out.add_column("what is right", ratio=3)
     for c in claims:
         right = c.right_value + (f" Not measured: {c.why}" if c.why else "")
-        out.add_row(f"{c.id} \nlab {c.lab}", f"{c.verdict}\n{c.status}", c.claim, right)
+        out.add_row(f"{c.id}\nlab {c.lab}", f"{c.verdict}\n{c.status}", c.claim, right)
     return out
 
 
