@@ -1,0 +1,144 @@
+"""Answers to per_head_qkv: a small matrix for each head."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_lib.attention import per_head
+
+from ..kit import Answer, Right, Wrong
+
+
+def _all_three(one_letter):
+    """A program that does the same wrong thing to q, to k and to v."""
+
+    def program(x, W_Q, W_K, W_V):
+        return tuple(one_letter(x, W) for W in (W_Q, W_K, W_V))
+
+    return program
+
+
+def _own_slice(x, W):
+    n_head, d_in = W.shape[:2]
+    width = d_in // n_head
+    parts = [slice(h * width, (h + 1) * width) for h in range(n_head)]
+    return torch.stack([x[..., part] @ W[h, part] for h, part in enumerate(parts)], dim=1)
+
+
+def _direct_reshape(x, W):
+    (n_head, _, head_dim), (batch, seq, _) = W.shape, x.shape
+    return torch.cat([x @ w for w in W], dim=-1).reshape(batch, n_head, seq, head_dim)
+
+
+def _filled(x, W_Q, W_K, W_V, *, dtype=None):
+    answers = []
+    for W in (W_Q, W_K, W_V):
+        out = x.new_zeros(x.shape[0], W.shape[0], x.shape[1], W.shape[2], dtype=dtype)
+        for h in range(W.shape[0]):
+            out[:, h] += x @ W[h]
+        answers.append(out)
+    return answers
+
+
+def _through_the_wide_matrix(x, W_Q, W_K, W_V):
+    def heads(W):
+        wide = x @ W.permute(1, 0, 2).reshape(x.shape[-1], -1)
+        return wide.unflatten(-1, (W.shape[0], W.shape[2])).transpose(1, 2)
+
+    return heads(W_Q), heads(W_K), heads(W_V)
+
+
+PER_HEAD_QKV = Answer(
+    reference=per_head.per_head_qkv,
+    wrong=(
+        Wrong(
+            "reads_a_slice",
+            _all_three(_own_slice),
+            "Here head h reads only its own slice of the token. That is what many pictures\n"
+            "show, and it is another layer: a head's matrix has d_in rows, so it reads the\n"
+            "whole token.",
+        ),
+        Wrong(
+            "direct_reshape",
+            _all_three(_direct_reshape),
+            "The shape is right and the numbers stand in the wrong heads: heads side by side\n"
+            "were reshaped to [batch, n_head, seq, head_dim], which puts several tokens into\n"
+            "one head. A reshape keeps the order of the numbers; give each head its own axis\n"
+            "instead.",
+        ),
+        Wrong(
+            "heads_after_seq",
+            _all_three(lambda x, W: torch.stack([x @ w for w in W], dim=2)),
+            "The head axis stands behind seq, [batch, seq, n_head, head_dim]. It is asked right\n"
+            "behind batch, so that the last two axes are one head's matrix [seq, head_dim].",
+        ),
+        Wrong(
+            "heads_first",
+            _all_three(lambda x, W: torch.stack([x @ w for w in W])),
+            "The head axis stands in front of batch: [n_head, batch, seq, head_dim]. Without\n"
+            "dim= torch.stack puts its new axis first; it is asked right behind batch.",
+        ),
+        Wrong(
+            "side_by_side",
+            _all_three(lambda x, W: torch.cat([x @ w for w in W], dim=-1)),
+            "The heads are side by side in one axis, [batch, seq, n_head * head_dim]: torch.cat\n"
+            "joins along an axis that is there. Here the heads need an axis of their own.",
+        ),
+        Wrong(
+            "heads_in_the_batch",
+            _all_three(lambda x, W: torch.stack([x @ w for w in W], 1).flatten(0, 1)),
+            "Batch and heads are joined into one axis, [batch * n_head, seq, head_dim]. Some\n"
+            "programs keep it so; here the two axes stay apart.",
+        ),
+        Wrong(
+            "one_head_for_all",
+            _all_three(lambda x, W: torch.stack([x @ W[0] for _ in W], dim=1)),
+            "Every head says the same: all of them use the matrix of head 0. Head h needs W_Q[h].",
+        ),
+        Wrong(
+            "queries_three_times",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q, W_Q, W_Q),
+            "q, k and v are equal: all three are made with W_Q. Each letter has its own matrices.",
+        ),
+        Wrong(
+            "keys_and_values_swapped",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q, W_V, W_K),
+            "What you return as keys are the values, and the other way round. The order is q,\n"
+            "k, v.",
+        ),
+        Wrong(
+            "scaled_queries",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q / W_Q.shape[-1] ** 0.5, W_K, W_V),
+            "q is divided by sqrt(head_dim) already. The scale belongs to the scores; here only\n"
+            "the projections are asked.",
+        ),
+        Wrong(
+            "keys_transposed",
+            lambda x, W_Q, W_K, W_V: (
+                (o := per_head.per_head_qkv(x, W_Q, W_K, W_V))[0],
+                o[1].mT,
+                o[2],
+            ),
+            "k is turned over for the product with q already. All three are asked in the same\n"
+            "shape, [batch, n_head, seq, head_dim].",
+        ),
+    ),
+    right=(
+        Right("broadcast", _all_three(lambda x, W: x.unsqueeze(1) @ W)),
+        Right("einsum", _all_three(lambda x, W: torch.einsum("bid,hdk->bhik", x, W))),
+        Right(
+            "tensordot", _all_three(lambda x, W: torch.tensordot(x, W, ([2], [1])).movedim(2, 1))
+        ),
+        Right("filled_in_place", _filled),
+        Right("wide_matrix", _through_the_wide_matrix),
+        Right(
+            "float64_inside",
+            _all_three(lambda x, W: (x.double()[:, None] @ W.double()).to(x.dtype)),
+        ),
+        Right("a_list_of_three", lambda x, q, k, v: [x[:, None] @ W for W in (q, k, v)]),
+        Right(
+            "one_stack_of_nine",
+            lambda x, q, k, v: (x[:, None] @ torch.cat([q, k, v])).chunk(3, dim=1),
+        ),
+    ),
+)
