@@ -1,0 +1,112 @@
+"""What a cell's text binds and uses, read from its syntax tree; the text is never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from .cells import checked_exercise
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_BLOCKS = ("body", "orelse", "finalbody", "handlers")
+
+
+@lru_cache(maxsize=4096)
+def parse(source: str) -> ast.Module | None:
+    """The text's tree, with IPython's magic lines left out; None where it is no Python."""
+    if source.lstrip().startswith("%%"):
+        return None
+    lines = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in source.split("\n")]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def binds(source: str, name: str, *, as_function: bool) -> bool:
+    """Whether a cell gives `name` a value of the kind asked for, at its top level.
+
+    A function may come from `def`, `class`, or an assignment of anything but a plain constant; a
+    value from any assignment but that of None. Text that doesn't parse is read by its line starts.
+    """
+    tree = parse(source)
+    if tree is None:
+        kind = r"(?:async\s+)?(?:def|class)\s+{0}\b|{0}\s*=\s*lambda" if as_function else r"{0}\s*="
+        return re.search("^(?:" + kind.format(re.escape(name)) + ")", source, re.M) is not None
+    for node in _statements(tree.body):
+        if isinstance(node, _FUNCTIONS):
+            if as_function and node.name == name:
+                return True
+        elif name in _targets(node):
+            value = getattr(node, "value", None)
+            constant = isinstance(value, (ast.Constant, ast.UnaryOp))
+            empty = isinstance(value, ast.Constant) and value.value is None
+            if not (constant if as_function else empty):
+                return True
+    return False
+
+
+def bound_names(source: str) -> set[str]:
+    """Every name that a cell binds at its top level: definitions, imports and assignments."""
+    tree = parse(source)
+    return set() if tree is None else {n for node in _statements(tree.body) for n in _names(node)}
+
+
+def used_names(source: str) -> set[str]:
+    """Every name that a cell loads anywhere; all its words where it is no Python."""
+    tree = parse(source)
+    if tree is None:
+        return set(re.findall(r"\w+", source))
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def checked_call(source: str) -> str:
+    """The exercise whose check a cell's text is; empty for all other text, whatever it is."""
+    return "" if parse(source) is None else checked_exercise(source)
+
+
+def new_definitions(source: str, known: str) -> str:
+    """The imports, functions and classes of a cell that binds names which `known` doesn't."""
+    tree = parse(source)
+    if tree is None:
+        return ""
+    old = bound_names(known)
+    lines = source.split("\n")
+    parts = []
+    for node in tree.body:
+        wanted = isinstance(node, (*_FUNCTIONS, ast.Import, ast.ImportFrom))
+        if wanted and set(_names(node)) - old:
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+            parts.append("\n".join(lines[first - 1 : node.end_lineno]))
+    return "\n".join(parts)
+
+
+def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Every statement that runs with the cell, also inside its branches and loops."""
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, _FUNCTIONS):
+            for block in _BLOCKS:
+                waiting += getattr(node, block, None) or []
+
+
+def _names(node: ast.AST) -> list[str]:
+    if isinstance(node, _FUNCTIONS):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+    return _targets(node)
+
+
+def _targets(node: ast.AST) -> list[str]:
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        return []
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
