@@ -1,0 +1,221 @@
+"""From a prepared notebook to one result for each of its code cells, by a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+import labs_lib
+from labs_lib.grading.run import records
+from labs_lib.grading.run.records import CellRun
+from labs_lib.grading.sandbox import KERNEL_NAME, Policy, level, write_kernelspec
+
+CHECK_TAG = "nbval-check-output"
+ATTEMPTS = 2  # a failure of the machine is tried once more
+MARGIN_S = 30.0  # what starting pytest and ending everything may take besides
+
+
+def run_notebook(
+    notebook: Path | nbformat.NotebookNode, *, policy: Policy, out: Path, compare: bool = True
+) -> list[CellRun]:
+    """Run one prepared notebook behind the fence and return a `CellRun` for each code cell.
+
+    Code cells carry `labs: {exercise, role}` in their metadata, with the roles setup, answer,
+    check and demo; check cells carry the tag nbval-check-output and the outputs to compare with.
+    `compare=False` runs the checks without comparing: their stdout is then what to expect.
+    `out` receives cells.jsonl (as it goes), junit.xml and pytest.log; no expected value lies in
+    any of them. Raises ValueError for a notebook that isn't prepared.
+    """
+    if not isinstance(notebook, nbformat.NotebookNode):
+        notebook = nbformat.read(notebook, as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if compare:
+        _require_prepared(cells)
+    out = Path(out).absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    results = out / "cells.jsonl"
+    results.unlink(missing_ok=True)
+    for attempt in range(1, ATTEMPTS + 1):
+        found = level(policy)
+        records.append(results, "attempt", number=attempt, **found._asdict())
+        ended = _run_once(notebook, policy, out, compare)
+        runs = _complete(cells, out, ended)
+        if all(run.status != "infrastructure" for run in runs):
+            break
+    return runs
+
+
+def _require_prepared(cells: list[nbformat.NotebookNode]) -> None:
+    for index, cell in enumerate(cells):
+        if cell.metadata.get("labs", {}).get("role") != "check":
+            continue
+        if CHECK_TAG not in cell.metadata.get("tags", []):
+            raise ValueError(f"check cell {index} lacks the tag {CHECK_TAG!r}: nbval would pass it")
+        if not cell.outputs:
+            raise ValueError(
+                f"check cell {index} holds no output to compare with: nbval would pass it; "
+                "run the solution first and store what it prints"
+            )
+
+
+def _run_once(
+    notebook: nbformat.NotebookNode, policy: Policy, out: Path, compare: bool
+) -> str | None:
+    """Run pytest in a clean private folder; what went wrong with it, or None."""
+    limits = policy.limits
+    with _clean_folder() as folder:
+        _write_bare(notebook, folder / "notebook.ipynb")
+        write_kernelspec(folder / "jupyter", policy=policy)
+        (folder / "own.ini").write_text("[pytest]\n", encoding="utf-8")
+        plan = {
+            "limits": asdict(limits),
+            "results": str(out / "cells.jsonl"),
+            "expected": _expected(notebook),
+            "compare": compare,
+        }
+        with open(out / "pytest.log", "w", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                _command(folder, out),
+                cwd=folder,
+                env=_environment(folder),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                process.communicate(
+                    json.dumps(plan).encode(),
+                    timeout=limits.notebook_s + 2 * limits.startup_s + MARGIN_S,
+                )
+            except subprocess.TimeoutExpired:
+                return "the run did not end in its time"
+            finally:
+                _end(process)
+    return None if process.returncode in (0, 1) else f"pytest left with {process.returncode}"
+
+
+@contextlib.contextmanager
+def _clean_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="labs-run-")).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_bare(notebook: nbformat.NotebookNode, path: Path) -> None:
+    """The notebook without a single output, and without a kernel of its own choice."""
+    bare = nbformat.from_dict(json.loads(json.dumps(notebook)))
+    bare.metadata.pop("kernelspec", None)
+    for cell in bare.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    nbformat.write(bare, path)
+
+
+def _expected(notebook: nbformat.NotebookNode) -> dict[str, list[Any]]:
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return {
+        str(index): cell.outputs
+        for index, cell in enumerate(cells)
+        if cell.metadata.get("labs", {}).get("role") == "check"
+    }
+
+
+def _command(folder: Path, out: Path) -> list[str]:
+    """pytest with nbval and our plugin, and with nothing that lies beside the notebook."""
+    return [
+        *(sys.executable, "-P", "-m", "pytest", "-q", "-s", "--color=no", "--tb=short"),
+        *("-c", str(folder / "own.ini"), "--rootdir", str(folder), "--noconftest"),
+        *("-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "labs_lib.grading.run.plugin"),
+        *("--nbval-lax", "--nbval-kernel-name", KERNEL_NAME),
+        f"--junitxml={out / 'junit.xml'}",
+        "notebook.ipynb",
+    ]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The grader's environment, without what steers pytest or Jupyter from outside."""
+    dropped = ("PYTEST_", "JUPYTER", "IPYTHON", "COV_", "JPY_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    source = str(Path(labs_lib.__file__).resolve().parents[1])
+    path = os.pathsep.join(part for part in (source, kept.get("PYTHONPATH")) if part)
+    return kept | {
+        "PYTHONPATH": path,
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "JUPYTER_PATH": str(folder / "jupyter"),
+        "JUPYTER_CONFIG_DIR": str(folder / "jupyter"),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "TMPDIR": str(folder),
+    }
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End pytest; the fence ends its kernels with it."""
+    if process.poll() is None:
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+    process.wait()
+
+
+def _complete(cells: list[nbformat.NotebookNode], out: Path, trouble: str | None) -> list[CellRun]:
+    """Exactly one result for each cell: a cell without a record, or whose test pytest did not
+    run as recorded, is the machine's failure, never a pass."""
+    found = {run.index: run for run in records.read_results(out / "cells.jsonl")}
+    verdicts = _verdicts(out / "junit.xml")
+    runs = []
+    for index, cell in enumerate(cells):
+        labs = cell.metadata.get("labs", {})
+        run = found.get(index)
+        if run is None or verdicts.get(index) != (run.status == "ok"):
+            reason = trouble or _last_failure(out) or "nbval did not report this cell"
+            missing = CellRun(
+                index, labs.get("exercise"), labs.get("role", "demo"), "infrastructure"
+            )
+            run = _keep_failure(run) or CellRun(**asdict(missing) | {"reason": reason})
+        runs.append(run)
+    return runs
+
+
+def _keep_failure(run: CellRun | None) -> CellRun | None:
+    """A recorded failure counts even when pytest was killed before it wrote its report."""
+    return run if run is not None and run.status != "ok" else None
+
+
+def _verdicts(path: Path) -> dict[int, bool]:
+    """Per cell whether pytest ran its test once and it passed; skipped counts as not passed."""
+    try:
+        cases = list(ElementTree.parse(path).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return {}
+    verdicts: dict[int, bool] = {}
+    for case in cases:
+        index = int(case.attrib["name"].removeprefix("Cell "))
+        passed = not any(case.find(name) is not None for name in ("failure", "error", "skipped"))
+        verdicts[index] = passed and index not in verdicts
+    return verdicts
+
+
+def _last_failure(out: Path) -> str | None:
+    failures = [
+        line["message"]
+        for line in records.read_lines(out / "cells.jsonl")
+        if line["kind"] == "failure"
+    ]
+    return failures[-1] if failures else None
