@@ -1,0 +1,107 @@
+"""The head split: n_head and d_model live, a map of the memory, and a wrong reshape to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ipywidgets as widgets
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ..plots.byte_map import byte_map
+from .panel import Panel, head_controls, slider
+
+Split = Callable[[Tensor, int], Tensor]
+
+RIGHT, WRONG, OWN = "cut the width, then swap the axes", "one reshape (wrong)", "your split_heads"
+BYTES = 4  # of a float32
+
+
+def head_split(
+    n_head: int = 12, d_model: int = 768, *, seq: int = 10, split: Split | None = None
+) -> Panel:
+    """A panel of where the numbers of each head lie in memory, for any n_head and d_model.
+
+    The third control takes the right split, or the wrong one that only has the right shape. With
+    `split`, a function of x [batch, seq, width] and n_head, there is a third choice: your own.
+    """
+    ways: dict[str, Split] = {RIGHT: _right, WRONG: _wrong}
+    if split is not None:
+        ways[OWN] = split
+
+    def draw(figure: Figure, n_head: int, d_model: int, seq: int, way: str) -> str:
+        return _draw(figure, ways[way], n_head, d_model, seq)
+
+    controls = {
+        **head_controls(n_head, d_model),
+        "seq": slider("seq", seq, 1, 16, "how many tokens"),
+        "way": widgets.Dropdown(
+            options=list(ways),
+            value=RIGHT if split is None else OWN,
+            description="way",
+            tooltip="way: how the width becomes heads",
+            style={"description_width": "90px"},
+            layout=widgets.Layout(width="420px"),
+        ),
+    }
+    return Panel("Where each head lies in memory", controls, draw, size=(8.0, 3.6))
+
+
+def agreement(split: Split, n_head: int, d_model: int, seq: int) -> float:
+    """The share of the numbers that `split` puts where the right split does, from 0 to 1."""
+    memory = _memory(seq, d_model)
+    return float((split(memory, n_head) == _right(memory, n_head)).double().mean())
+
+
+def _draw(figure: Figure, split: Split, n_head: int, d_model: int, seq: int) -> str:
+    try:
+        heads = split(_memory(seq, d_model), n_head)
+    except NotImplementedError:
+        figure.text(0.02, 0.5, "your split_heads is not written yet", fontsize=11)
+        return "Write split_heads above, run that cell and then this one, or choose another way."
+    head_dim = d_model // n_head
+    wanted = (1, n_head, seq, head_dim)
+    if not isinstance(heads, Tensor) or heads.shape != wanted:
+        got = list(heads.shape) if isinstance(heads, Tensor) else type(heads).__name__
+        raise ValueError(f"the split gave {got}; [1, n_head, seq, head_dim] is {list(wanted)}")
+    share = agreement(split, n_head, d_model, seq)
+    byte_map(heads[0], title=_title(share, n_head, head_dim), ax=figure.add_subplot())
+    return f"{_distances(heads)} {_judgement(share, n_head, seq)}"
+
+
+def _title(share: float, n_head: int, head_dim: int) -> str:
+    if share == 1:
+        each = "all numbers" if n_head == 1 else f"{head_dim} numbers"
+        return f"Each token gives {each} to each head" if n_head > 1 else "One head has it all"
+    return "A head has pieces of some tokens and nothing of others"
+
+
+def _distances(heads: Tensor) -> str:
+    _, head, token, number = heads.stride()
+    return (
+        f"strides {tuple(heads.stride())}: within a head the next number is {number} further, "
+        f"the next token {token:,} ({token * BYTES:,} bytes), the next head {head:,}."
+    )
+
+
+def _judgement(share: float, n_head: int, seq: int) -> str:
+    if share < 1:
+        return f"{100 * share:.2f} % of the numbers are where they belong."
+    if n_head == 1 or seq == 1:
+        few = "one head" if n_head == 1 else "one token"
+        return f"Every number is where it belongs; with {few} the wrong reshape is right too."
+    return "Every number is where it belongs."
+
+
+def _memory(seq: int, d_model: int) -> Tensor:
+    return torch.arange(seq * d_model, dtype=torch.float64).view(1, seq, d_model)
+
+
+def _right(x: Tensor, n_head: int) -> Tensor:
+    return x.unflatten(2, (n_head, -1)).transpose(1, 2)
+
+
+def _wrong(x: Tensor, n_head: int) -> Tensor:
+    batch, seq, width = x.shape
+    return x.reshape(batch, n_head, seq, width // n_head)
