@@ -1,0 +1,299 @@
+"""Take in what a class handed in: a folder or an archive in, one submission per student out.
+
+Understood are a folder of notebooks, a folder for each student, what Moodle and Canvas export, and
+archives made by `labs submit`. No link is followed, nothing is written, what is left out is said.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import UsageError
+from ..exercises import labs
+from ..notebook.reading import MAX_BYTES, Unreadable
+from . import names
+from .archives import MAX_ARCHIVE_BYTES, members
+from .names import Roster
+
+MANIFEST = "labs-submission.json"
+MAX_ENTRIES = 200_000
+_DEEPEST = 12
+_OF_A_LAB = re.compile(r"(lab|notebook|week)s?[\W_]*\d*", re.IGNORECASE)
+_IGNORED = ("__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini")
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A notebook, or an archive that can't be opened; `read` may raise `Unreadable`."""
+
+    label: str
+    read: Callable[[], bytes]
+    attempt: int = 0
+
+
+@dataclass(frozen=True)
+class Submission:
+    """All that one student handed in."""
+
+    student: str
+    files: tuple[Handed, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file at its place; `archives` says at which of its parts an archive begins."""
+
+    parts: tuple[str, ...]
+    read: Callable[[], bytes] | None
+    archives: tuple[int, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return names.printable("/".join(self.parts))
+
+
+def collect(source: Path, roster: Roster | None = None) -> tuple[list[Submission], list[str]]:
+    """The submissions in a folder or a zip, by student, and what was left out.
+
+    Raises:
+        UsageError: if there is nothing to read, or no notebook in it.
+    """
+    roster = roster or Roster()
+    source = Path(source)
+    left_out: list[str] = []
+    entries = _unwrap(list(_expand(_entries(source, left_out), left_out)), source)
+    found = _by_student(entries, source, roster, left_out)
+    if not any(submission.files for submission in found):
+        raise UsageError(
+            f"there are no submissions in {source}: no notebook (.ipynb) and no archive (.zip)"
+        )
+    missing = [s for s in roster.students if s not in {one.student for one in found}]
+    found += [Submission(s, notes=("Nothing was handed in.",)) for s in missing]
+    return sorted(found, key=lambda one: (one.student.casefold(), one.student)), left_out
+
+
+def _entries(source: Path, left_out: list[str]) -> list[_Entry]:
+    if not source.exists():
+        raise UsageError(f"there is no {source}; give a folder or a .zip of submissions")
+    if source.is_dir():
+        try:
+            return list(_walk(source, (), left_out))
+        except OSError as error:
+            raise UsageError(f"the folder {source} can't be read: {error.strerror}") from error
+    if source.suffix.lower() == ".ipynb":
+        raise UsageError(f"{source} is one notebook; give the folder that it lies in")
+    try:
+        inside, refused = members(lambda: source.open("rb"))
+    except (Unreadable, OSError) as error:
+        raise UsageError(f"{source} is neither a folder nor a readable .zip: {error}") from error
+    left_out += refused
+    return [_Entry(one.parts, one.read) for one in inside if not _ignored(one.parts)]
+
+
+def _walk(folder: Path, above: tuple[str, ...], left_out: list[str]) -> Iterator[_Entry]:
+    with os.scandir(folder) as listing:
+        children = sorted(listing, key=lambda child: child.name)
+    for child in children:
+        parts = (*above, child.name)
+        if _ignored(parts):
+            continue
+        label = names.printable("/".join(parts))
+        if child.is_symlink():
+            left_out.append(f"{label} is a link, which is never followed")
+        elif child.is_dir(follow_symlinks=False):
+            yield _Entry(parts, None)
+            try:
+                if len(parts) < _DEEPEST:
+                    yield from list(_walk(Path(child.path), parts, left_out))
+            except OSError as error:
+                left_out.append(f"{label} can't be read: {error.strerror}")
+        elif child.is_file(follow_symlinks=False):
+            yield _Entry(parts, _file_reader(Path(child.path)))
+
+
+def _file_reader(path: Path) -> Callable[[], bytes]:
+    def read() -> bytes:
+        limit = MAX_ARCHIVE_BYTES if path.suffix.lower() == ".zip" else MAX_BYTES
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            with open(os.open(path, flags | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise Unreadable("it is not an ordinary file")
+                content = file.read(limit + 1)
+        except OSError as error:
+            raise Unreadable(f"it can't be read: {error.strerror}") from None
+        if len(content) > limit:
+            raise Unreadable(f"the file has more than {limit >> 20} MiB")
+        return content
+
+    return read
+
+
+def _ignored(parts: tuple[str, ...]) -> bool:
+    return any(part.startswith(".") or part in _IGNORED for part in parts)
+
+
+def _is_zip(entry: _Entry) -> bool:
+    return entry.read is not None and entry.parts[-1].lower().endswith(".zip")
+
+
+def _expand(entries: list[_Entry], left_out: list[str]) -> Iterator[_Entry]:
+    """Open each archive as if it were a folder; archives inside archives stay closed."""
+    for entry in entries:
+        if not _is_zip(entry):
+            yield entry
+            continue
+        try:
+            inside, refused = members(lambda entry=entry: io.BytesIO(entry.read()))
+        except Unreadable:
+            yield entry
+            continue
+        left_out += [f"{entry.label}: {one}" for one in refused]
+        begins = (len(entry.parts) - 1,)
+        yield _Entry(entry.parts, None, begins)
+        for one in inside:
+            if not _ignored(one.parts):
+                yield _Entry((*entry.parts, *one.parts), one.read, begins)
+
+
+def _unwrap(entries: list[_Entry], source: Path) -> list[_Entry]:
+    """Take away a folder that only wraps what a class handed in."""
+    tops = {entry.parts[0] for entry in entries}
+    top = next(iter(tops), "")
+    packed = any(0 in entry.archives for entry in entries)
+    if len(tops) != 1 or packed or names.platform_name(top):
+        return entries
+    inner = [entry for entry in entries if len(entry.parts) > 1]
+    files = [e.parts[1] for e in inner if len(e.parts) == 2 and e.read is not None]
+    folders = {e.parts[1] for e in inner if len(e.parts) > 2 or e.read is None}
+    students = {name for name in folders if not _OF_A_LAB.match(name)}
+    of_class = top.casefold() in ("submissions", source.stem.casefold())
+    lms = bool(files) and all(names.platform_name(name) for name in files)
+    if not inner or not (of_class or lms or (students and not files)):
+        return entries
+    shifted = [
+        replace(e, parts=e.parts[1:], archives=tuple(n - 1 for n in e.archives)) for e in inner
+    ]
+    return _unwrap(shifted, source)
+
+
+def _by_student(
+    entries: list[_Entry], source: Path, roster: Roster, left_out: list[str]
+) -> list[Submission]:
+    own = any(entry.parts == (MANIFEST,) for entry in entries)
+    whole = _whole(entries, source) if own else None
+    groups: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
+    carriers: dict[str, tuple[str, str]] = {}
+    for entry in entries:
+        top = entry.parts[0]
+        if top not in carriers:
+            carriers[top] = whole or _carrier(top, entries, source, roster)
+        if len(entry.parts) == 1 and entry.read and not _counts(entry):
+            if top != MANIFEST:
+                left_out.append(f"{entry.label} is neither a notebook nor an archive")
+            continue
+        groups[carriers[top]].append(entry)
+    numbers = defaultdict(set)
+    for name, number in groups:
+        numbers[name].add(number)
+    return [
+        _submission(f"{name} ({number})" if len(numbers[name]) > 1 and number else name, own)
+        for (name, number), own in groups.items()
+    ]
+
+
+def _whole(entries: list[_Entry], source: Path) -> tuple[str, str]:
+    """The student of a source that is one `labs submit` archive, packed or unpacked."""
+    stem = source.resolve().stem if source.is_file() else source.resolve().name
+    return (_manifest_id(entries, ()) or names.printable(stem), "")
+
+
+def _carrier(top: str, entries: list[_Entry], source: Path, roster: Roster) -> tuple[str, str]:
+    """Whose the top folder, archive or file is: (student, number on the platform)."""
+    inside = [entry for entry in entries if entry.parts[0] == top]
+    platform = names.platform_name(top)
+    folder = len(inside) > 1 or inside[0].read is None
+    archive = any(0 in entry.archives for entry in inside) or _is_zip(inside[0])
+    stem = top if folder and not archive else Path(top).stem
+    submitted = _manifest_id(inside, (top,)) if archive else ""
+    known = roster.find(
+        top, stem, platform.name if platform else "", platform.number if platform else "", submitted
+    )
+    if known:
+        return known, ""
+    if platform:
+        return names.printable(platform.name), platform.number
+    if archive:
+        return names.printable(submitted or stem), ""
+    if folder:
+        return names.printable(top), ""
+    name, _ = names.owner(stem, [lab.stem for lab in labs()])
+    return names.printable(roster.find(name) or name or source.resolve().stem), ""
+
+
+def _manifest_id(entries: list[_Entry], below: tuple[str, ...]) -> str:
+    for entry in entries:
+        if entry.parts == (*below, MANIFEST) and entry.read:
+            try:
+                found = json.loads(entry.read())["id"]
+            except (Unreadable, ValueError, KeyError, TypeError, RecursionError):
+                return ""
+            return found.strip()[:100] if isinstance(found, str) else ""
+    return ""
+
+
+def _counts(entry: _Entry) -> bool:
+    return entry.read is not None and entry.parts[-1].lower().endswith((".ipynb", ".zip"))
+
+
+def _submission(student: str, entries: list[_Entry]) -> Submission:
+    files, others = [], []
+    for entry in entries:
+        if entry.read is None or entry.parts[-1] == MANIFEST:
+            continue
+        if not _counts(entry):
+            others.append(entry.label)
+        elif _is_zip(entry):
+            files.append(Handed(entry.label, _closed(entry)))
+        else:
+            files.append(Handed(entry.label, entry.read, _attempt(entry, student)))
+    tops = sorted({names.printable(entry.parts[0]) for entry in entries})
+    notes = [f"Handed in as {', '.join(tops[:20])}."] if len(tops) > 1 else []
+    notes += [f"{label} is no notebook; it was not looked at." for label in others[:20]]
+    if len(others) > 20:
+        notes.append(f"{len(others) - 20} more files are no notebooks.")
+    return Submission(student or "nameless", tuple(files), tuple(notes))
+
+
+def _closed(entry: _Entry) -> Callable[[], bytes]:
+    def read() -> bytes:
+        if entry.archives:
+            raise Unreadable("an archive inside an archive is not opened; hand in the notebooks")
+        members(lambda: io.BytesIO(entry.read()))
+        raise Unreadable("the archive can't be opened")
+
+    return read
+
+
+def _attempt(entry: _Entry, student: str) -> int:
+    """The number of a repeated upload: the archive's, then the file's own.
+
+    An archive's number counts where its name carries the student, not only its content.
+    """
+    platform = names.platform_name(entry.parts[0])
+    outer = 0
+    if 0 in entry.archives:
+        stem, number = names.attempt(Path(platform.rest if platform else entry.parts[0]).stem)
+        outer = number if platform or stem == student else 0
+    own = names.platform_name(entry.parts[-1])
+    inner = names.attempt(Path(own.rest if own else entry.parts[-1]).stem)[1]
+    return outer * 1000 + inner
