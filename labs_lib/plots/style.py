@@ -79,7 +79,7 @@ def bare_figure(width: float = 7.0, height: float = 3.0) -> Figure:
 
 
 def png(fig: Figure) -> bytes:
-    """The figure as the bytes of a PNG file, at 100 dots per inch, drawn once and packed quickly."""
+    """The figure as the bytes of a PNG file, at its own dots per inch, drawn once."""
     with look():
         fig.canvas.draw()
     stream = io.BytesIO()
