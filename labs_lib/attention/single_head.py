@@ -51,7 +51,7 @@ def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         raise TypeError(f"mask is {mask.dtype}; it is torch.bool, where True means: may attend")
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., T_q, 1]
     scores = scores.masked_fill(~mask, -math.inf)
-    # A row of -inf alone would give NaN, also in the gradient; any finite row gives none.
+    # Zeros stand in for an empty row, or its softmax would be NaN on the way, forth and back.
     return scores.masked_fill(empty, 0.0).softmax(dim=-1).masked_fill(empty, 0.0)
 
 

@@ -76,6 +76,7 @@ def test_contiguity_per_head_is_that_of_each_block(batch, seq, n_head, head_dim)
     split = split_heads(torch.empty(batch, seq, n_head * head_dim), n_head)
     packed = split.contiguous()
     views = [split, packed, split[:, :, ::2], packed[:, ::2], packed[..., :2], packed.mT]
+    views += [split[..., ::2], packed[..., ::2]]
     for x in views:
         assert is_contiguous_per_head(x) == x[0, 0].is_contiguous()
 

@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import pytest
 import torch
@@ -93,6 +94,13 @@ def test_a_row_that_sees_nothing_is_zero_in_value_and_gradient(numbers):
         assert grad.isfinite().all()
         assert grad.count_nonzero() > 0
     assert q.grad[:, :, :4].count_nonzero() == 0
+
+
+def test_a_row_that_sees_nothing_makes_no_nan_even_on_the_way(numbers):
+    scores = numbers(7, 3, grad=True)
+    with warnings.catch_warnings(action="ignore"), torch.autograd.detect_anomaly():
+        attention_weights(scores, causal_mask(7, 3)).square().sum().backward()
+    assert scores.grad[:4].count_nonzero() == 0
 
 
 def test_no_visible_key_at_all_gives_zeros(numbers):
