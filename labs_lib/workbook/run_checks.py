@@ -1,4 +1,4 @@
-"""`labs check`: run a notebook's checks by nbval, in a process of its own, and show the outcomes."""
+"""`labs check`: run a notebook's checks by nbval, in another process, and show the outcomes."""
 
 from __future__ import annotations
 
@@ -203,4 +203,6 @@ def _note(record: dict[str, Any]) -> str:
 
 def _error(record: dict[str, Any]) -> str:
     first = next(iter(record["evalue"].strip().splitlines()), "")
+    if first.startswith("Kernel dead"):
+        return "not run, because the kernel died in a cell above"
     return f"{record['ename']}: {first}" if record["ename"] else first

@@ -1,0 +1,77 @@
+# Attention Labs. `make lab` is all that a student needs; `make help` says the rest.
+#
+# Works in a folder whose path has spaces or letters of any script: every target is relative.
+# PYTHON picks the interpreter, PIP_ARGS goes to pip when packages are installed.
+
+SHELL := /bin/sh
+IN_RANGE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	if "$$p" -c '$(IN_RANGE)' 2>/dev/null; then echo "$$p"; break; fi; done)
+endif
+PIP_ARGS ?=
+PY := .venv/bin/python
+READY := .venv/.ready
+
+.PHONY: help lab setup test smoke lint solutions release records clean
+
+help:
+	@echo "make lab       set up once, then open the notebooks in JupyterLab"
+	@echo "make setup     only set up: a virtual environment in .venv with pinned packages"
+	@echo "make test      everything that must hold: style, all tests, all notebooks (minutes)"
+	@echo "make smoke     the fast tests only"
+	@echo "make release   write the notebooks from solutions/*.md"
+	@echo "make records   make the recorded trainings in data/records anew (about an hour)"
+	@echo "make clean     remove .venv and caches; your answers and progress stay"
+
+lab: $(READY)
+	@$(PY) -m labs_lib.cli start
+
+setup: $(READY)
+
+# The stamp holds the folder it was made in: a checkout that was moved or copied is set up again.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
+$(READY): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "No Python 3.11, 3.12 or 3.13 found. Install one, or name it: make lab PYTHON=/path/to/python3.12"; \
+		exit 1; fi
+	@"$(PYTHON)" -c '$(IN_RANGE)' || { \
+		echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13. Name one that is: make lab PYTHON=python3.12"; \
+		exit 1; }
+	@rm -f $(READY)
+	@echo "Setting up .venv with $$("$(PYTHON)" --version); this is done once and takes some minutes."
+	@"$(PYTHON)" -m venv .venv || { \
+		rm -rf .venv; \
+		echo "No virtual environment could be made. On Debian and Ubuntu: sudo apt install python3-venv"; \
+		exit 1; }
+	$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r requirements.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@printf '%s' "$(CURDIR)" > $(READY)
+
+lint: $(READY)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+test: lint
+	$(PY) -m pytest tests
+	$(MAKE) solutions
+
+# nbval proves the stored outputs of every solution, cell by cell.
+solutions: $(READY)
+	$(PY) -m pytest -q -p no:cacheprovider --nbval --nbval-current-env solutions
+
+smoke: $(READY)
+	$(PY) -m pytest -m "not slow" tests
+
+release: $(READY)
+	$(PY) -m labs_lib.cli release
+
+records: $(READY)
+	$(PY) -m labs_lib.training.records
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	find labs_lib tests -name __pycache__ -type d -prune -exec rm -rf {} +
