@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from labs_lib.grading.run.kernel import StartFailure, WatchedKernel
 from labs_lib.grading.run.session import Cell, Session
 from labs_lib.grading.sandbox.policy import Limits
 
-PR_SET_DUMPABLE = 4
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 NBVAL_COMPARE = IPyNbCell.compare_outputs
 _PLAN = pytest.StashKey[dict[str, Any]]()
 _SESSION = pytest.StashKey[Session]()
@@ -33,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take the plan from standard input: what is expected never lies in a file."""
     config.stash[_PLAN] = json.loads(sys.stdin.buffer.read())
     config.pluginmanager.register(LastWord(Path(config.stash[_PLAN]["results"])))
-    _close_memory()
+    _guard_process()
     IPyNbFile.setup = _setup_file
     IPyNbCell.setup = lambda item: None
     IPyNbCell.runtest = _run
@@ -123,7 +124,10 @@ def _write(config: pytest.Config, kind: str, **values: Any) -> None:
     records.append(Path(config.stash[_PLAN]["results"]), kind, **values)
 
 
-def _close_memory() -> None:
-    """Keep other processes of the same account out of this one, which knows what is expected."""
+def _guard_process() -> None:
+    """Die with the grader, and keep other processes of this account out of the memory of this one,
+    which knows what is expected."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)

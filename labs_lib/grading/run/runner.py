@@ -23,6 +23,7 @@ from labs_lib.grading.run import records
 from labs_lib.grading.run.records import CellRun
 from labs_lib.grading.sandbox import KERNEL_NAME, Policy, level, write_kernelspec
 
+START = Path(__file__).with_name("start.py")
 CHECK_TAG = "nbval-check-output"
 ATTEMPTS = 2  # a failure of the machine is tried once more
 MARGIN_S = 30.0  # what starting pytest and ending everything may take besides
@@ -139,7 +140,7 @@ def _expected(notebook: nbformat.NotebookNode) -> dict[str, list[Any]]:
 def _command(folder: Path, out: Path) -> list[str]:
     """pytest with nbval and our plugin, and with nothing that lies beside the notebook."""
     return [
-        *(sys.executable, "-P", "-m", "pytest", "-q", "-s", "--color=no", "--tb=short"),
+        *(sys.executable, "-P", str(START), "-q", "-s", "--color=no", "--tb=short"),
         *("-c", str(folder / "own.ini"), "--rootdir", str(folder), "--noconftest"),
         *("-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "labs_lib.grading.run.plugin"),
         *("--nbval-lax", "--nbval-kernel-name", KERNEL_NAME),
