@@ -23,9 +23,8 @@ LAB = Lab(
 )
 
 LOOP_REMAINS = (
-    "The values are right, but with six heads your program runs more products than with two: "
-    "a loop over the heads remains. Let the heads be an axis of q, k and v; @ and softmax work on "
-    "all of an axis at once."
+    "Right values, but six heads take more products than two: a loop over heads remains. "
+    "Let the heads be an axis; @ works on all of it at once."
 )
 
 NO_LOOP = Rule(
