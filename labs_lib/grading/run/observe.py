@@ -41,7 +41,8 @@ def observe(
         status, reason = ("mismatch" if item.differs else "error"), _first_line(error)
         reason = "its output is not the expected one" if item.differs else reason
     except Exception as error:  # a message that nbval can't read: student code may forge them
-        status, reason = "error", f"the cell's messages could not be read ({error!r})"
+        told = cut(repr(error), TEXT_CHARS)
+        status, reason = "error", f"the cell's messages could not be read ({told})"
     outputs = list(item.test_outputs or [])
     shown = _shown_error(outputs)
     if item.parent.timed_out and status in ("ok", "mismatch", "error"):

@@ -99,11 +99,17 @@ def read_results(path: Path) -> list[CellRun]:
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` without its middle where it is longer than `limit` characters."""
+    """`text` as a file can hold it, without its middle where it is longer than `limit`."""
+    text = storable(text)
     if len(text) <= limit:
         return text
     half = limit // 2
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+
+def storable(text: str) -> str:
+    """`text` with a question mark for every lone surrogate, which no UTF-8 file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def plain(text: str) -> str:

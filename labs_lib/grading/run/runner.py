@@ -125,6 +125,7 @@ def _write_bare(notebook: nbformat.NotebookNode, path: Path) -> None:
     for cell in bare.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+            cell.source = records.storable(cell.source)
     nbformat.write(bare, path)
 
 
@@ -157,6 +158,7 @@ def _environment(folder: Path) -> dict[str, str]:
     path = os.pathsep.join(part for part in (source, kept.get("PYTHONPATH")) if part)
     return kept | {
         "PYTHONPATH": path,
+        "PYTHONUTF8": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "JUPYTER_PATH": str(folder / "jupyter"),
         "JUPYTER_CONFIG_DIR": str(folder / "jupyter"),

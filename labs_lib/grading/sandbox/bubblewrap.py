@@ -16,7 +16,7 @@ from labs_lib.grading.sandbox.processes import LAUNCHER, launcher_settings, reso
 from labs_lib.grading.sandbox.room import Room
 
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
-ETC = ("ld.so.cache", "alternatives", "fonts", "nsswitch.conf", "hostname")
+ETC = ("ld.so.cache", "alternatives", "fonts", "nsswitch.conf")
 HOME = "/home/student"
 PROBE_S = 20.0
 
