@@ -19,8 +19,8 @@ ANSWERS = {
             Wrong(
                 "mean_of_columns",
                 lambda x: x.mean(dim=-2),
-                "This is the mean of each column. dim=-2 runs down the rows; the numbers of one row\n"
-                "stand along the last axis.",
+                "This is the mean of each column. dim=-2 runs down the rows; the numbers of one\n"
+                "row stand along the last axis.",
             ),
             Wrong(
                 "mean_of_all",
@@ -45,5 +45,65 @@ ANSWERS = {
             Right("product", lambda x: x @ torch.full((x.shape[-1],), 1 / x.shape[-1])),
             Right("float64_inside", lambda x: x.double().mean(-1).to(x.dtype)),
         ),
+    ),
+    "lab00.quiz_outcomes": Answer(
+        reference="c",
+        wrong=(
+            Wrong("a", "a", "A check that passes before any work would tell you nothing."),
+            Wrong(
+                "b",
+                "b",
+                "FAIL means: it ran, and the values are not right. A cell that you haven't\n"
+                "touched is not wrong, only not begun.",
+            ),
+            Wrong(
+                "d",
+                "d",
+                "ERROR means that your code raised an error. The line that stands in an untouched\n"
+                "cell, raise NotImplementedError, is known to the check and isn't counted as one.",
+            ),
+        ),
+        because="An exercise that you haven't begun never reads as wrong.",
+    ),
+    "lab00.quiz_last_axis": Answer(
+        reference="b",
+        wrong=(
+            Wrong(
+                "a",
+                "a",
+                "Here the first axis is gone, which is what dim=0 does. dim=-1 counts from the\n"
+                "end.",
+            ),
+            Wrong(
+                "c",
+                "c",
+                "That is what keepdim=True gives: the axis stays, with length 1. Without it, it\n"
+                "goes.",
+            ),
+            Wrong(
+                "d",
+                "d",
+                "Here the first two axes are gone and the last is left; it is the other way round.",
+            ),
+        ),
+        because="The mean takes away the axis along which it runs, and -1 is the last one.",
+    ),
+    "lab00.quiz_right_shape": Answer(
+        reference="b",
+        wrong=(
+            Wrong(
+                "a",
+                "a",
+                "Look at the cell where three programs give the same shape; none of them is\n"
+                "right. In later labs nearly every mistake has the right shape.",
+            ),
+            Wrong(
+                "c",
+                "c",
+                "A shape that is not square does show some mistakes. But the sum of each row has\n"
+                "the shape of its mean, square or not.",
+            ),
+        ),
+        because="That is why checks compare values, on inputs that are all different.",
     ),
 }

@@ -11,7 +11,7 @@ LAB = Lab(
     number=0,
     slug="start_here",
     title="Start here",
-    minutes=20,
+    minutes=25,
     question="How does this course tell you that you are right, and what can this machine do?",
 )
 
@@ -23,6 +23,19 @@ def _first_tensor_cases(rng: np.random.Generator) -> list[Case]:
         Case("one row", (uniform(rng, 1, 5),)),
         Case("two batches", (uniform(rng, 2, 3, 4),), grad=True),
     ]
+
+
+def _quiz(topic: str, title: str, choices: dict[str, str]) -> Exercise:
+    letters = ", ".join(f'"{letter}"' for letter in choices)
+    return Exercise(
+        name=f"lab00.quiz_{topic}",
+        title=title,
+        kind="choice",
+        points=0,
+        choices=choices,
+        stub=f"quiz_{topic} = None  # one of {letters}\n",
+        minutes=1,
+    )
 
 
 EXERCISES = (
@@ -45,5 +58,24 @@ def first_tensor(x):
             "The columns are the last axis, and dim=-1 is always the last one.",
         ),
         minutes=5,
+    ),
+    _quiz(
+        "outcomes",
+        "you run a check and haven't touched the cell above it: what does it say?",
+        {"a": "PASS", "b": "FAIL", "c": "NOT ATTEMPTED", "d": "ERROR"},
+    ),
+    _quiz(
+        "last_axis",
+        "x has shape [2, 3, 4]: what is the shape of x.mean(dim=-1)?",
+        {"a": "[3, 4]", "b": "[2, 3]", "c": "[2, 3, 1]", "d": "[4]"},
+    ),
+    _quiz(
+        "right_shape",
+        "your result has the right shape: what do you know?",
+        {
+            "a": "the values are right too, nearly always",
+            "b": "nothing about the values",
+            "c": "the values are right if the shape is not square",
+        },
     ),
 )

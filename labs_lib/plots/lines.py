@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
@@ -39,7 +40,7 @@ def curves(
     with look():
         ax = axes_for(ax, 7.0, 3.2)
         for index, (name, values) in enumerate(series.items()):
-            middle, low, high = values if isinstance(values, tuple) else (values, None, None)
+            middle, low, high = values if _has_spread(values) else (values, None, None)
             heights = numbers(middle)
             if heights.shape != places.shape:
                 raise ValueError(
@@ -60,6 +61,10 @@ def curves(
         if len(series) + (baseline is not None) > 1:
             ax.legend()
     return ax
+
+
+def _has_spread(values: Any) -> bool:
+    return isinstance(values, tuple) and len(values) == 3 and np.ndim(values[0]) == 1
 
 
 def _scale(ax: Axes, places: Any, log_x: bool, log_y: bool) -> None:

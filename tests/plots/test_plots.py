@@ -87,6 +87,11 @@ def test_curves_draws_a_band_for_a_spread_and_a_legend_for_several_lines(ax):
         plots.curves([1, 2, 3], {"short": [1]}, x_label="x", y_label="y", ax=ax)
 
 
+def test_curves_takes_a_tuple_of_three_numbers_for_a_line_and_not_for_a_spread(ax):
+    plots.curves((1, 2, 3), {"line": (4, 5, 6)}, x_label="x", y_label="y", ax=ax)
+    assert list(ax.lines[0].get_ydata()) == [4, 5, 6]
+
+
 def test_curves_labels_every_measured_place_of_a_log_axis(ax):
     plots.curves([1, 16, 96], {"a": [1, 2, 3]}, x_label="x", y_label="y", log_x=True, ax=ax)
     ax.figure.canvas.draw()
