@@ -224,11 +224,11 @@ def is_contiguous_per_head(x):
         minutes=8,
     ),
     Exercise(
-        name="lab02.quiz_next_token",
+        name="lab02.quiz_strided_heads",
         title="quiz: must a head lie in one piece",
         kind="choice",
         points=0,
-        stub='quiz_next_token = None  # "a", "b", "c" or "d"\n',
+        stub='quiz_strided_heads = None  # "a", "b", "c" or "d"\n',
         choices={
             "a": "Copy the heads first: without that the product gives wrong numbers.",
             "b": "Copy the heads first: without that torch refuses the product.",

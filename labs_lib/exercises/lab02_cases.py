@@ -50,6 +50,7 @@ def head_config_cases(rng: np.random.Generator) -> list[Case]:
         Case("refuse: a negative number of heads", (n_head * width, -n_head)),
         Case("refuse: no width", (0, n_head)),
         Case("refuse: n_head is a float", (n_head * width, float(n_head))),
+        Case("refuse: a head_dim of 0", (n_head * width, n_head), {"head_dim": 0}),
     ]
 
 

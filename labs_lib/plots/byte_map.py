@@ -40,6 +40,7 @@ def byte_map(places: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
         for token, start, end in (run for run in runs if run[0] % step == 0):
             _number(ax, token, (start + end - 1) / 2, int(owner[token, start]), n_head)
         ax.set_yticks(range(0, seq, max(1, seq // 12)))
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylabel("token")
         ax.set_xlabel("place in the token's row of memory (in numbers); in the cells: the head")
         ax.set_title(title)

@@ -67,7 +67,7 @@ def _draw(figure: Figure, split: Split, n_head: int, d_model: int, seq: int) -> 
         raise ValueError(f"the split gave {got}; [1, n_head, seq, head_dim] is {list(wanted)}")
     share = agreement(split, n_head, d_model, seq)
     byte_map(heads[0], title=_title(share, n_head, head_dim), ax=figure.add_subplot())
-    return f"{_distances(heads)} {_judgement(share, n_head, seq)}"
+    return f"{_distances(heads[0])} {_judgement(share, n_head, seq)}"
 
 
 def _title(share: float, n_head: int, head_dim: int) -> str:
@@ -77,12 +77,14 @@ def _title(share: float, n_head: int, head_dim: int) -> str:
     return "A head has pieces of some tokens and nothing of others"
 
 
-def _distances(heads: Tensor) -> str:
-    _, head, token, number = heads.stride()
-    return (
-        f"strides {tuple(heads.stride())}: within a head the next number is {number} further, "
-        f"the next token {token:,} ({token * BYTES:,} bytes), the next head {head:,}."
-    )
+def _distances(places: Tensor) -> str:
+    walks = (("a head's next number", -1), ("its next token", -2), ("the next head", -3))
+    parts = []
+    for words, axis in walks:
+        if places.shape[axis] > 1:
+            first, second = places.select(axis, 0), places.select(axis, 1)
+            parts.append(f"{int(second.flatten()[0] - first.flatten()[0]):,} to {words}")
+    return f"Distances, in places of {BYTES} bytes: {', '.join(parts) or 'none, it is one number'}."
 
 
 def _judgement(share: float, n_head: int, seq: int) -> str:
@@ -99,7 +101,9 @@ def _memory(seq: int, d_model: int) -> Tensor:
 
 
 def _right(x: Tensor, n_head: int) -> Tensor:
-    return x.unflatten(2, (n_head, -1)).transpose(1, 2)
+    size = x.shape[2] // n_head
+    columns = [x[:, :, head * size : head * size + size] for head in range(n_head)]
+    return torch.stack(columns, dim=1)  # a copy; the panel only shows where numbers come from
 
 
 def _wrong(x: Tensor, n_head: int) -> Tensor:

@@ -16,10 +16,11 @@ def wrong(x, n_head):
 def test_the_wrong_reshape_is_seen_and_counted():
     panel = head_split(12, 768, seq=10)
     assert "Every number is where it belongs." in panel.message
-    assert "strides (7680, 64, 768, 1)" in panel.message
+    assert "768 to its next token, 64 to the next head." in panel.message
     right_picture = panel.image.value
     panel.way = WRONG
     assert "1.67 %" in panel.message
+    assert "64 to its next token, 640 to the next head." in panel.message
     assert panel.image.value != right_picture
 
 

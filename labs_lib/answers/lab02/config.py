@@ -15,9 +15,9 @@ class HeadConfig:
     """The sizes of an attention layer: d_model, n_head and head_dim, three ints."""
 
     def __init__(self, d_model, n_head, head_dim=None):
-        for size in (d_model, n_head):
+        for size in (d_model, n_head, 1 if head_dim is None else head_dim):
             if not isinstance(size, int) or size < 1:
-                raise ValueError(f"d_model={d_model}, n_head={n_head}: ints of at least 1, please")
+                raise ValueError(f"{size!r} is not allowed as a size; take an int of at least 1")
         if head_dim is None:
             head_dim, over = divmod(d_model, n_head)
             if over:
@@ -35,7 +35,7 @@ def _variant(change, checked=True):
     def make(d_model, n_head, head_dim=None):
         if checked:
             HeadConfig(1, n_head, 1)
-            HeadConfig(d_model, 1, 1)
+            HeadConfig(d_model, 1, 1 if head_dim is None else head_dim)
         return SimpleNamespace(
             d_model=d_model,
             n_head=n_head,
@@ -69,6 +69,11 @@ def _mended(d_model, n_head, head_dim=None):
     if head_dim is None and isinstance(n_head, int) and 0 < n_head < d_model:
         d_model -= d_model % n_head
     return HeadConfig(d_model, n_head, head_dim)
+
+
+def _unchecked_head_dim(d_model, n_head, head_dim=None):
+    made = HeadConfig(d_model, n_head, None if head_dim is None else 1)
+    return made if head_dim is None else SimpleNamespace(**(vars(made) | {"head_dim": head_dim}))
 
 
 class _Lazy:
@@ -186,6 +191,17 @@ HEAD_CONFIG = Answer(
             _variant(_refuse, checked=False),
             "No heads, a negative number of heads and 12.0 heads are not all refused here: a\n"
             "remainder alone doesn't show them. Test each size before you divide.",
+        ),
+        Wrong(
+            "zero_taken_for_not_given",
+            lambda d_model, n_head, head_dim=None: HeadConfig(d_model, n_head, head_dim or None),
+            "A head_dim of 0 is taken for no head_dim here, since 0 counts as False in a\n"
+            "condition. Ask whether it is None.",
+        ),
+        Wrong(
+            "head_dim_unchecked",
+            _unchecked_head_dim,
+            "d_model and n_head are tested, but a head_dim that was given isn't: it is a size too.",
         ),
         Wrong(
             "takes_floats",

@@ -40,7 +40,7 @@ QUIZ = {
         because="A transpose makes a new description of the same memory; the copy, if one is ever "
         "made, comes with .contiguous() or reshape.",
     ),
-    "lab02.quiz_next_token": Answer(
+    "lab02.quiz_strided_heads": Answer(
         reference="c",
         wrong=(
             Wrong("a", "a", "The numbers come out equal, copied or not. You can measure it above."),
