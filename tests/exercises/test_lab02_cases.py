@@ -1,0 +1,72 @@
+"""Lab 02's cases tell right from wrong at every seed, and read a message as a person would."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from labs_lib.answers import answer
+from labs_lib.checking.observe import observe_all
+from labs_lib.checking.oracle import matches
+from labs_lib.checking.verdict import rules_kept
+from labs_lib.exercises import exercise, exercises
+from labs_lib.exercises.kit import Case
+from labs_lib.exercises.lab02_cases import call_head_config
+
+FUNCTIONS = [item for item in exercises(2) if item.kind == "function"]
+
+
+@pytest.mark.parametrize("seed", [1, 20_24, 987_654_321])
+@pytest.mark.parametrize("item", FUNCTIONS, ids=lambda item: item.short)
+def test_no_wrong_program_survives_another_seed_and_every_right_one_does(item, seed):
+    want = observe_all(item, answer(item.name).reference, seed)
+    for wrong in answer(item.name).wrong:
+        equal = matches(item, want, observe_all(item, wrong.program, seed))
+        assert not (equal and all(rules_kept(item, wrong.program).values())), wrong.name
+    for right in answer(item.name).right:
+        assert matches(item, want, observe_all(item, right.program, seed)), right.name
+
+
+def refused_with(message):
+    def config(d_model, n_head, head_dim=None):
+        raise ValueError(message)
+
+    return call_head_config(config, Case("refuse: a little too wide", (1030, 8)))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "1024 and 1032 do",
+        "1,024 or 1,032",
+        "take 1024,1032",
+        "1030 % 8 is 6; nearest: [1024, 1032]",
+    ],
+)
+def test_a_message_names_its_numbers_in_any_writing(message):
+    assert sorted(refused_with(message).values()) == ["1024", "1032", "ValueError", "nothing"]
+
+
+@pytest.mark.parametrize("message", ["", "11024 and 10320", "102 and 103", "1030 over 8"])
+def test_a_message_that_names_other_numbers_names_nothing(message):
+    assert list(refused_with(message).values()).count("not named") == 2
+
+
+def test_what_was_made_in_spite_of_all_is_told_apart():
+    made = call_head_config(
+        lambda d_model, n_head: SimpleNamespace(head_dim=d_model / n_head),
+        Case("refuse: no width", (0, 8)),
+    )
+    assert made == {"refused with": "no error", "made instead": "a head_dim of 0"}
+
+
+def test_layouts_are_true_and_false_at_every_seed_and_drawn_by_it():
+    item = exercise("lab02.is_contiguous_per_head")
+    reference = answer(item.name).reference
+    drawn = set()
+    for seed in range(8):
+        found = [reference(*case.args) for case in item.make_cases(seed)]
+        assert found[:10].count(True) == 6
+        drawn.add(tuple(found[10:]))
+    assert len(drawn) > 3
