@@ -75,8 +75,6 @@ def read(path: Path) -> Any:
             f"{path.name} is not a notebook that can be read ({_why(text_of(path), error)}); "
             "git shows what changed: git diff notebooks"
         ) from error
-    if not isinstance(notebook.get("cells"), list):
-        raise UsageError(f"{path.name} has no list of cells, so it is not a notebook")
     return notebook
 
 

@@ -57,6 +57,7 @@ def command_line(browser: bool = True, port: int | None = None) -> list[str]:
     page = f"/lab/tree/{quote(first.relative_to(home()).as_posix())}"
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={home()}"]
     command.append(f"--LabApp.default_url={page}")
+    command += ["--LabApp.extension_manager=readonly", "--LanguageServerManager.autodetect=False"]
     if not browser:
         command.append("--no-browser")
     if port is not None:

@@ -1,0 +1,144 @@
+"""The `labs` command: helpful without arguments, one sentence for what can't be done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from labs_lib import __version__, cli
+from labs_lib.errors import UsageError
+
+COMMANDS = [
+    *("start", "check", "progress", "hint", "reset", "submit", "doctor", "claims"),
+    *("release", "handout", "grade"),
+]
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    home = tmp_path / "course"
+    (home / "notebooks").mkdir(parents=True)
+    monkeypatch.setenv("LABS_HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+def test_without_arguments_every_command_is_shown(capsys):
+    assert cli.main([]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"labs {name}" in shown for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name, capsys):
+    assert cli.main([name, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"usage: labs {name}")
+
+
+def test_version_is_the_packages(capsys):
+    assert cli.main(["--version"]) == 0
+    assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["chek"], "labs check"),
+        (["xyzzy"], "there are start"),
+        (["--nope"], "--help"),
+        (["check", "42"], "no lab"),
+        (["check", "nope.ipynb"], "no notebook"),
+        (["check"], "no notebook"),
+        (["check", "--fast"], "--help"),
+        (["progress", "42"], "no lab"),
+        (["hint"], "EXERCISE"),
+        (["hint", "lab00.first_tensr"], "lab00.first_tensor"),
+        (["reset"], "EXERCISE"),
+        (["reset", "lab00.first_tensr"], "lab00.first_tensor"),
+        (["reset", "first_tensor"], "lab00.first_tensor"),
+        (["reset", "lab00.first_tensor", "--lab", "00"], "not allowed"),
+        (["reset", "lab00.first_tensor"], "not there"),
+        (["submit"], "--id"),
+        (["submit", "--id", "../x"], "id"),
+        (["submit", "--id", "ada"], "nothing to submit"),
+        (["start", "--port", "http"], "invalid int"),
+        (["start", "--port", "70000"], "70000"),
+        (["release", "42"], "no lab"),
+        (["handout", "there"], "--from"),
+        (["grade"], "SUBMISSIONS"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_exit_code_two(course, capsys, arguments, says):
+    before = sorted(course.rglob("*"))
+    assert cli.main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("labs: ")
+    assert shown.err.count("\n") == 1
+    assert says in shown.err
+    assert sorted(course.rglob("*")) == before, "something was written"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (UsageError("two\nlines"), 2, "labs: two lines\n"),
+        (PermissionError(13, "Permission denied", "a.zip"), 2, "labs: a.zip: Permission denied\n"),
+        (OSError(28, "No space left on device"), 2, "labs: No space left on device\n"),
+        (KeyboardInterrupt(), 130, "labs: interrupted\n"),
+    ],
+)
+def test_trouble_on_the_way_is_one_sentence_too(monkeypatch, capsys, error, code, says):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr("labs_lib.workbook.submit.submit", fail)
+    assert cli.main(["submit", "--id", "ada"]) == code
+    assert capsys.readouterr().err == says
+
+
+def test_mistake_of_our_own_keeps_its_traceback(monkeypatch):
+    def fail(*arguments):
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("labs_lib.workbook.submit.submit", fail)
+    with pytest.raises(KeyError):
+        cli.main(["submit", "--id", "ada"])
+
+
+def test_reader_that_leaves_early_sees_no_traceback(course):
+    script = "import sys; from labs_lib.cli import main; sys.exit(main(['progress']))"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as labs:
+        labs.stdout.close()
+        assert b"Traceback" not in labs.stderr.read()
+
+
+def test_overview_costs_no_torch_and_no_jupyter():
+    script = (
+        "import sys; from labs_lib.cli import main; main([]); "
+        "sys.exit(any(m in sys.modules for m in ('torch', 'IPython', 'nbformat', 'rich')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_terminal_of_another_encoding_is_survived(course):
+    script = "import sys; from labs_lib.cli import main; sys.exit(main(['progress', '0']))"
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", script],
+        env={**_environment(), "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"00 ? Start here" in done.stdout
+
+
+def _environment():
+    import os
+
+    return dict(os.environ)
