@@ -141,7 +141,9 @@ def test_a_function_that_misbehaves_when_checked_costs_its_check_only(tmp_path, 
 
 def test_memory_that_an_answer_held_is_back_before_the_next_exercise(tmp_path):
     greedy = "import mmap\nheld = mmap.mmap(-1, 1 << 30)\nmore = bytearray(8 << 30)"
-    after = exercise("after", "def after():\n    return len(bytearray(600 << 20)) >> 20", None)
+    after = exercise(
+        "after", "import mmap\ndef after():\n    return len(mmap.mmap(-1, 600 << 20)) >> 20"
+    )
     after[1].outputs[0].text = "after 600\n"
     runs = run(tmp_path, right("before"), exercise("greedy", greedy), after)
     assert of(runs, "greedy", "answer").ename == "MemoryError"
