@@ -64,8 +64,9 @@ def test_each_package_has_one_version_on_each_python_and_platform(python, platfo
 
 def test_everything_that_the_project_asks_for_is_locked_within_its_range():
     locked = locked_here()
-    asked = [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])]
-    for requirement in map(Requirement, [*asked, "setuptools>=77", "wheel"]):
+    extras = [text for extra in PROJECT["optional-dependencies"].values() for text in extra]
+    asked = [*PROJECT["dependencies"], *extras, "setuptools>=77", "wheel"]
+    for requirement in map(Requirement, asked):
         name = canonicalize_name(requirement.name)
         assert name in locked, f"{name} is missing in requirements.lock"
         assert requirement.specifier.contains(locked[name]), f"{requirement}: {locked[name]}"
