@@ -37,8 +37,10 @@ def byte_map(places: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
             rows, starts = np.array(inner).T
             ax.vlines(starts - 0.5, rows - 0.5, rows + 0.5, color="white", lw=1.0)
         step = -(-len(runs) // MOST_NUMBERS)
+        inks = _inks(n_head)
         for token, start, end in (run for run in runs if run[0] % step == 0):
-            _number(ax, token, (start + end - 1) / 2, int(owner[token, start]), n_head)
+            head = int(owner[token, start])
+            _number(ax, (start + end - 1) / 2, token, head, inks[head])
         ax.set_yticks(range(0, seq, max(1, seq // 12)))
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylabel("token")
@@ -75,9 +77,13 @@ def _runs(owner: np.ndarray) -> list[tuple[int, int, int]]:
     return found
 
 
-def _number(ax: Axes, token: int, middle: float, head: int, n_head: int) -> None:
-    colour = matplotlib.colormaps[COLOUR_MAP](head / max(1, n_head - 1))[:3]
-    luminance = np.dot([0.2126, 0.7152, 0.0722], np.power(colour, 2.2))
-    ink = "white" if luminance < 0.18 else INK
-    text = ax.text(middle, token, str(head), ha="center", va="center", color=ink, fontsize=9)
+def _inks(n_head: int) -> list[str]:
+    """Return for each head the ink, white or dark, that stands out on the head's colour."""
+    shades = matplotlib.colormaps[COLOUR_MAP](np.linspace(0, 1, n_head))[:, :3]
+    luminance = np.power(shades, 2.2) @ [0.2126, 0.7152, 0.0722]
+    return ["white" if light < 0.18 else INK for light in luminance]
+
+
+def _number(ax: Axes, x: float, y: float, head: int, ink: str) -> None:
+    text = ax.text(x, y, str(head), ha="center", va="center", color=ink, fontsize=9)
     text.set_in_layout(False)  # it lies inside the axes, so the layout need not measure it
