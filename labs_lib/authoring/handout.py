@@ -34,7 +34,7 @@ TOP_FILES = (
     ".gitignore",
 )
 TOP_FOLDERS = ("data", "docs")
-GRADERS_ROOMS = ("authoring", "grading", "workbook", "cli.py")
+GRADERS_ROOMS = ("authoring", "grading")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".ipynb_checkpoints", "*.part")
 
 

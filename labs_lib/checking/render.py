@@ -80,5 +80,5 @@ def rounded(value: Any, decimals: int) -> str:
     if number == int(number) and abs(number) < 2**53:
         return str(int(number))
     text = f"{number:.{decimals}f}"
-    text = text.rstrip("0").rstrip(".")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text

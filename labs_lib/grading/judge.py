@@ -1,0 +1,176 @@
+"""From what a fenced run printed to a status for each exercise, with the sentence a student reads.
+
+nbval has compared; here its outcomes are named. Absence of evidence is never a pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..exercises.kit import Exercise
+from ..notebook.matching import Answer
+from .key import Key
+from .printed import Printed, explain
+from .run import CellRun
+from .structure import structure
+
+STATUSES = (
+    "pass",
+    "fail",
+    "error",
+    "timeout",
+    "memory",
+    "crash",
+    "not-attempted",
+    "wrong-assignment",
+    "unreadable",
+    "needs-review",
+    "infrastructure",
+)
+UNDECIDED = ("needs-review", "infrastructure")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one exercise; `points` is None where a person or a new run has to decide."""
+
+    exercise: str
+    status: str
+    maximum: int
+    lines: tuple[str, ...] = ()
+    mistake: str = ""
+    how: str = ""
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status={self.status!r} is not one of {', '.join(STATUSES)}")
+
+    @property
+    def points(self) -> int | None:
+        """All or nothing; None where it is undecided."""
+        if self.status in UNDECIDED and self.maximum:
+            return None
+        return self.maximum if self.status == "pass" else 0
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """The runs of one exercise's cells."""
+
+    check: CellRun | None
+    answers: list[CellRun] = field(default_factory=list)
+    setup: list[CellRun] = field(default_factory=list)
+
+
+def outcome(exercise: Exercise, status: str, *lines: str, **more) -> Outcome:
+    """An outcome that needs no run."""
+    return Outcome(exercise.name, status, exercise.points, tuple(lines), **more)
+
+
+def judge(key: Key, answers: Mapping[str, Answer], runs: Sequence[CellRun]) -> list[Outcome]:
+    """An outcome for each exercise of the lab, whatever ran."""
+    return [
+        without_run(item, answers[item.name]) or _judge_one(item, key, answers, runs)
+        for item in key.course.exercises
+    ]
+
+
+def without_run(item: Exercise, answer: Answer) -> Outcome | None:
+    """The outcome of an answer that is not to be run; None for all others."""
+    told = {"how": answer.how, "notes": answer.notes}
+    if answer.doubt:
+        return outcome(item, "needs-review", answer.doubt, **told)
+    if not answer.attempted:
+        return outcome(item, "not-attempted", "Nothing was written in the answer cell.", **told)
+    return None
+
+
+def _judge_one(
+    item: Exercise, key: Key, answers: Mapping[str, Answer], runs: Sequence[CellRun]
+) -> Outcome:
+    answer = answers[item.name]
+    told = {"how": answer.how, "notes": answer.notes}
+    mine = [run for run in runs if run.exercise == item.name]
+    checks = [run for run in mine if run.role == "check"]
+    evidence = _Evidence(
+        checks[0] if len(checks) == 1 else None,
+        [run for run in mine if run.role == "answer"],
+        [run for run in runs if run.role == "setup"],
+    )
+    told["seconds"] = round(sum(run.seconds for run in mine), 3)
+    status, lines, mistake = _status(item, key, evidence)
+    if status == "pass":
+        status, lines = _structure(item, answers)
+    return outcome(item, status, *lines, mistake=mistake, **told)
+
+
+def _status(item: Exercise, key: Key, found: _Evidence) -> tuple[str, list[str], str]:
+    check = found.check
+    if check is None:
+        return "infrastructure", ["The run left no result of this check."], ""
+    if check.status == "infrastructure" or any(run.status != "ok" for run in found.setup):
+        return "infrastructure", ["The run failed for a reason of the grader's machine."], ""
+    if check.status == "ok":
+        return "pass", [], ""
+    stopped = check.cause or check.status
+    if stopped in ("timeout", "memory", "crash", "output-flood", "not-run"):
+        return _STOPPED[stopped], [_stop_sentence(stopped, check.reason)], ""
+    broken = next((run for run in found.answers if run.status == "error"), None)
+    if check.status == "error":
+        return "error", _error_lines(broken or check), ""
+    if Printed(check.stdout).is_not_attempted(item.name):
+        if broken is not None:
+            return "error", _error_lines(broken), ""
+        return "not-attempted", [_not_attempted(item)], ""
+    return explain(item, check.stdout, key.expected[item.name], key.mistakes[item.name])
+
+
+_STOPPED = {
+    "timeout": "timeout",
+    "memory": "memory",
+    "crash": "crash",
+    "output-flood": "error",
+    "not-run": "error",
+}
+
+
+def _stop_sentence(stopped: str, reason: str) -> str:
+    said = {
+        "timeout": "It ran too long; is there a loop without an end?",
+        "memory": "It asked for more memory than there is.",
+        "crash": "It ended the whole Python process.",
+        "output-flood": "It printed without an end.",
+        "not-run": "It was not reached.",
+    }[stopped]
+    return f"{said} ({reason})" if reason else said
+
+
+def _error_lines(run: CellRun) -> list[str]:
+    where = "Your cell" if run.role == "answer" else "The check"
+    line = re.search(r"line (\d+)", run.evalue) or re.search(r"^-+> *(\d+)", run.traceback, re.M)
+    place = f" in line {line[1]}" if line else ""
+    return [f"{where} raised {run.ename or 'an error'}{place}: {run.evalue or run.reason}"[:600]]
+
+
+def _structure(item: Exercise, answers: Mapping[str, Answer]) -> tuple[str, list[str]]:
+    found = structure(item, answers)
+    if found.forbidden:
+        return "fail", [
+            f"The values are right, but the answer uses {', '.join(found.forbidden)},",
+            "which is what this exercise asks you to write yourself.",
+        ]
+    if found.doubts:
+        return "needs-review", [
+            "The values are right; a person has to look at how they are made: "
+            + "; ".join(found.doubts)
+            + "."
+        ]
+    return "pass", []
+
+
+def _not_attempted(item: Exercise) -> str:
+    return f"{item.short} has no {'body' if item.kind == 'function' else 'value'} yet."

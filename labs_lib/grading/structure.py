@@ -1,0 +1,98 @@
+"""Read how an answer is written: names it must not use, and ways around being measured.
+
+Values can't be forged in a graded run, but what a rule measures can be, inside the student's own
+process. So the text is read outside of it; what can't be told apart there is doubt, for a person.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..checking.syntax import read
+from ..exercises.kit import Exercise
+from ..notebook.bindings import binds, bound_names, parse, used_names
+from ..notebook.matching import Answer
+
+_MEDDLING = {
+    "get_ipython", "builtins", "__builtins__", "setattr", "ctypes", "settrace", "_getframe",
+    "get_objects", "rules_kept", "graded_text", "ast_transformers", "input_transformers_cleanup",
+    "input_transformers_post", "__code__",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Forbidden names in the answer itself; sentences for what a person has to look at."""
+
+    forbidden: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def structure(exercise: Exercise, answers: Mapping[str, Answer]) -> Structure:
+    """Read the answer to one exercise, and what it reaches in the student's other cells."""
+    own, reached, rest = _reach(exercise, answers)
+    found = read("\n\n".join(own), exercise.forbidden)
+    doubts = [f"its text holds {name}, a way around names" for name in found.doubts]
+    for text in reached:
+        doubts += [
+            f"a cell that it uses holds {name}" for name in read(text, exercise.forbidden).forbidden
+        ]
+    for text in rest:
+        if _patches(text):
+            doubts += [
+                f"a cell that changes other objects holds {name}"
+                for name in read(text, exercise.forbidden).forbidden
+            ]
+    if exercise.rules or exercise.forbidden:
+        doubts += [f"a cell uses {name}" for name in sorted(_meddling([*own, *reached, *rest]))]
+    return Structure(found.forbidden, tuple(dict.fromkeys(doubts)))
+
+
+def _reach(
+    exercise: Exercise, answers: Mapping[str, Answer]
+) -> tuple[list[str], list[str], list[str]]:
+    """The texts that define the answer, those that they use by name, and all others."""
+    pieces = [p.source for a in answers.values() if a.attempted for p in a.pieces]
+    of_place = [p.source for p in answers[exercise.name].pieces]
+    function = exercise.kind == "function"
+    own = [t for t in of_place if binds(t, exercise.short, as_function=function)] or of_place
+    rest = [text for text in dict.fromkeys(pieces) if text not in own]
+    reached: list[str] = []
+    names = {name for text in own for name in used_names(text)}
+    while True:
+        found = [text for text in rest if bound_names(text) & names]
+        if not found:
+            return own, reached, rest
+        reached += found
+        rest = [text for text in rest if text not in found]
+        names |= {name for text in found for name in used_names(text)}
+
+
+def _patches(source: str) -> bool:
+    """Whether a cell stores into attributes or items of other objects."""
+    tree = parse(source)
+    return tree is None or any(
+        isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(tree)
+    )
+
+
+def _meddling(texts: Sequence[str]) -> set[str]:
+    """Names by which a cell can change what measures it."""
+    found: set[str] = set()
+    for text in texts:
+        tree = parse(text)
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Name):
+                found |= {node.id} & _MEDDLING
+            elif isinstance(node, ast.Attribute):
+                system = isinstance(node.value, ast.Name) and node.value.id == "sys"
+                found |= {node.attr} & _MEDDLING
+                found |= {"sys.modules"} if system and node.attr == "modules" else set()
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                module = getattr(node, "module", "") or ""
+                words = {w for n in (module, *(a.name for a in node.names)) for w in n.split(".")}
+                found |= words & (_MEDDLING | {"checking"})
+    return found

@@ -1,0 +1,93 @@
+"""Put a student's answers into the instructor's notebook.
+
+Checks, their order, points, kernel and metadata come from the instructor's copy alone. Only cells
+that count are kept: set-up, the answers that were tried, and their checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nbformat import NotebookNode, from_dict
+
+from ..notebook.cells import KEY, exercise_name, role
+from ..notebook.matching import Answer, Piece
+
+CHECK_TAG = "nbval-check-output"
+MARKERS = (
+    "NBVAL_IGNORE_OUTPUT",
+    "NBVAL_CHECK_OUTPUT",
+    "NBVAL_RAISES_EXCEPTION",
+    "NBVAL_SKIP",
+    "PYTEST_VALIDATE_IGNORE_OUTPUT",
+)
+
+
+def transplant(
+    ours: NotebookNode, answers: Mapping[str, Answer], expected: Mapping[str, str]
+) -> NotebookNode:
+    """The notebook to run: our set-up and checks, the student's answers, what is to be printed.
+
+    Exercises that were not tried, or that a person has to look at, are left out with their checks.
+    """
+    cells = []
+    for cell in ours.cells:
+        kind, name = role(cell), exercise_name(cell)
+        if kind == "setup":
+            cells.append(_code(cell.source, cell.id, {"role": "setup"}))
+        if name not in answers or not answers[name].attempted or answers[name].doubt:
+            continue
+        if kind == "answer":
+            label = {"role": "answer", "exercise": name}
+            for number, piece in enumerate(answers[name].pieces, 1):
+                cells.append(_code(neutral(piece.source), f"{cell.id[:56]}-{number}", label))
+        elif kind == "check":
+            cells.append(_check(cell, name, expected.get(name)))
+    return _notebook(cells)
+
+
+def of_solution(ours: NotebookNode) -> dict[str, Answer]:
+    """The answers of a solution notebook, as if a student had written them."""
+    return {
+        exercise_name(cell): Answer(
+            exercise_name(cell), (Piece(cell.source, number, ""),), attempted=True
+        )
+        for number, cell in enumerate(ours.cells, 1)
+        if role(cell) == "answer"
+    }
+
+
+def neutral(source: str) -> str:
+    """A student's text with nbval's comment markers made harmless, also inside a docstring."""
+    lines = source.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        comment = line.strip()
+        if comment.startswith("#") and comment.lstrip("#").strip() in MARKERS:
+            lines[number] = line.replace("NBVAL_", "NBVAL-").replace("PYTEST_", "PYTEST-")
+    return "".join(lines)
+
+
+def _check(cell: NotebookNode, name: str, expected: str | None) -> dict[str, Any]:
+    made = _code(cell.source, cell.id, {"role": "check", "exercise": name})
+    made["metadata"]["tags"] = [CHECK_TAG]
+    if expected is not None:
+        made["outputs"] = [{"output_type": "stream", "name": "stdout", "text": expected}]
+        made["execution_count"] = 1
+    return made
+
+
+def _code(source: str, cell_id: str, label: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "id": cell_id,
+        "metadata": {KEY: dict(label)},
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
+
+
+def _notebook(cells: list[dict[str, Any]]) -> NotebookNode:
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells})
