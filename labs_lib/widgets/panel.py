@@ -6,6 +6,7 @@ figure behind. Where no front end runs, the panel shows its picture and its sent
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -64,8 +65,9 @@ class Panel:
         explicit_head_dim: True where n_head need not divide d_model.
 
     A control's value reads and writes as an attribute: `panel.n_head`, `panel.n_head = 8`.
-    `panel.values` holds them all, `panel.message` the sentence, `panel.legal` whether the pair of
-    n_head and d_model may be used. With an illegal pair `draw` is not called.
+    `panel.values` holds them all, `panel.message` the sentence, `panel.picture` the bytes of the
+    PNG, `panel.legal` whether the pair of n_head and d_model may be used. With an illegal pair
+    `draw` is not called.
     """
 
     def __init__(
@@ -81,7 +83,8 @@ class Panel:
         self.name, self.draw, self.explicit_head_dim = name, draw, explicit_head_dim
         self.message, self.legal, self.failed, self._held = "", True, False, False
         self.figure = bare_figure(*size)
-        self.image = widgets.Image(format="png", tooltip=name, layout={"max_width": "100%"})
+        self.picture = b""
+        self.image = widgets.HTML(layout={"max_width": "100%"})
         self.status = widgets.HTML()
         self.offers = widgets.HBox()
         self.view = widgets.VBox(
@@ -157,11 +160,21 @@ class Panel:
         self.offers.children = tuple(buttons)
 
     def _show(self) -> None:
-        self.image.value = png(self.figure)
-        self.image.tooltip = f"{self.name}. {self.message}"
+        self.picture = png(self.figure)
+        self.image.value = self._image_tag()
         colour = "var(--jp-error-color1, #a11d2c)" if self.failed or not self.legal else "inherit"
         said = html.escape(self.message).replace("\n", "<br>")
         self.status.value = f'<div role="status" style="color:{colour}">{said}</div>'
+
+    def _image_tag(self) -> str:
+        """An image element with an alternative text, which ipywidgets' own Image doesn't carry."""
+        width, height = self.figure.canvas.get_width_height()
+        data = base64.b64encode(self.picture).decode("ascii")
+        alt = html.escape(f"{self.name}. {self.message}")
+        return (
+            f'<img alt="{alt}" width="{width}" height="{height}" decoding="sync" '
+            f'style="max-width:100%;height:auto" src="data:image/png;base64,{data}">'
+        )
 
     def _changed(self, _change: object) -> None:
         if not self._held:
@@ -199,4 +212,4 @@ class Panel:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         view = self.view._repr_mimebundle_() or {}
         bundle = view[0] if isinstance(view, tuple) else view
-        return {**bundle, "text/plain": repr(self), "image/png": bytes(self.image.value)}
+        return {**bundle, "text/plain": repr(self), "image/png": self.picture}
