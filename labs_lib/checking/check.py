@@ -26,7 +26,7 @@ class CheckFailed(AssertionError):
 
 
 def check(name: str, program: Any = None) -> None:
-    """Check a student's function or value against the exercise called `name`, and print what it says.
+    """Check a student's function or value against an exercise, and print what comes of it.
 
     Raises:
         UnknownExercise: if there is no exercise of that name.

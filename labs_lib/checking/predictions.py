@@ -10,7 +10,7 @@ _guesses: dict[str, Any] = {}
 
 
 def predict(name: str, guess: Any) -> None:
-    """Keep a guess under a name such as `lab01.row_sum`. None means that you haven't guessed yet."""
+    """Keep a guess under a name such as `lab01.row_sum`; None means not guessed yet."""
     _guesses[name] = guess
     if guess is None:
         print("no guess yet: put yours in place of None, then run this cell")

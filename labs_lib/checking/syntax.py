@@ -1,7 +1,7 @@
 """Read the text of an answer: does it call what the exercise asks the student to write?
 
 The text is parsed and never run. A name counts wherever it is loaded, imported or taken as an
-attribute, unless the answer itself defines it; ways around names (`getattr`, `eval`, ...) are doubt.
+attribute, unless the answer itself defines it; ways around names (`getattr`, `eval`) are doubt.
 """
 
 from __future__ import annotations
@@ -47,32 +47,51 @@ def read(source: str, forbidden: Iterable[str]) -> Reading:
 
 
 def _parse(source: str) -> ast.Module | None:
-    lines = [
-        " " * 0 + "pass" if re.match(r"\s*[%!]", line) else line for line in source.split("\n")
-    ]
+    plain = re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source)
     try:
-        return ast.parse("\n".join(lines))
+        return ast.parse(plain)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _defined(tree: ast.Module) -> set[str]:
-    return {
-        node.name
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))
-    }
+    """Names that the answer itself defines, unless the definition is made from that very name."""
+    own: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            own |= {node.name} - _names(_evaluated_before(node))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+            targets = {t.id for t in node.targets if isinstance(t, ast.Name)}
+            own |= targets - _names(node.value.args.defaults)
+    return own
+
+
+def _evaluated_before(node: ast.AST) -> list[ast.AST]:
+    """What Python evaluates before it binds the definition's name: bases, decorators, defaults."""
+    parts: list[ast.AST] = [*getattr(node, "decorator_list", []), *getattr(node, "bases", [])]
+    parts += [keyword.value for keyword in getattr(node, "keywords", [])]
+    arguments = getattr(node, "args", None)
+    if arguments is not None:
+        parts += [d for d in (*arguments.defaults, *arguments.kw_defaults) if d is not None]
+    return parts
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _loaded(tree: ast.Module, own: set[str]) -> Iterable[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in own:
-            yield node.id
+        if isinstance(node, ast.Name):
+            if node.id not in own and isinstance(node.ctx, ast.Load):
+                yield node.id
         elif isinstance(node, ast.Attribute):
             yield node.attr
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 yield alias.name.rpartition(".")[2]
+                if alias.name == "*":
+                    yield "import_module"  # a star may bring any name: doubt
             if isinstance(node, ast.ImportFrom) and node.module:
                 yield from node.module.split(".")
 

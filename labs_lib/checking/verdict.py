@@ -70,7 +70,10 @@ def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None =
 
 
 def source_of(program: Any) -> str:
-    """The text of the cell that defines a function (in a file, the function's own text)."""
+    """The text of the cell that defines a function or class (in a file, its own text)."""
+    if isinstance(program, type):
+        methods = [m for m in vars(program).values() if inspect.isfunction(m)]
+        return source_of(methods[0]) if methods else ""
     try:
         code = inspect.unwrap(program).__code__
         if os.path.exists(code.co_filename):
