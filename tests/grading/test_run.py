@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -368,15 +369,16 @@ def test_killing_the_grader_keeps_what_is_finished_and_ends_the_rest(tmp_path):
         folder = Path({str(tmp_path)!r})
         run_notebook(folder / "given.ipynb", policy=Policy(), out=folder / "out")
     """)
-    grader = subprocess.Popen(
-        [sys.executable, "-c", script], env=os.environ | {"TMPDIR": str(tmp_path)}
-    )
-    try:
-        wait_for(lambda: sleeping(word), 60)
-    finally:
-        grader.send_signal(signal.SIGKILL)
-        grader.wait()
-    wait_for(lambda: not sleeping(word), 10)
+    with tempfile.TemporaryDirectory(prefix="labs-t", dir="/tmp") as short:
+        grader = subprocess.Popen(
+            [sys.executable, "-c", script], env=os.environ | {"TMPDIR": short}
+        )
+        try:
+            wait_for(lambda: sleeping(word), 60)
+        finally:
+            grader.send_signal(signal.SIGKILL)
+            grader.wait()
+        wait_for(lambda: not sleeping(word), 10)
     runs = read_results(tmp_path / "out" / "cells.jsonl")
     assert [(one.exercise, one.role, one.status) for one in runs] == [
         (None, "setup", "ok"),

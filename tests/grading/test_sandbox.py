@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from contextlib import contextmanager
@@ -108,6 +109,13 @@ def start(tmp_path, monkeypatch):
     return started
 
 
+@pytest.fixture
+def short():
+    """A temporary folder short enough for sockets, for programs that can't tidy up any more."""
+    with tempfile.TemporaryDirectory(prefix="labs-t", dir="/tmp") as folder:
+        yield folder
+
+
 def processes_with(word: str) -> list[int]:
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
@@ -140,6 +148,7 @@ def test_without_a_working_bubblewrap_it_falls_back_and_says_why(tmp_path, monke
         (tmp_path / "bwrap").chmod(0o755)
         (tmp_path / "setpriv").symlink_to("/bin/true")
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("LABS_SANDBOX_LEVEL", raising=False)
     levels._obstacle.cache_clear()
     try:
         found = level()
@@ -391,7 +400,7 @@ def test_a_kernel_that_ends_itself_leaves_nothing_behind(start, name, how):
 
 @linux
 @pytest.mark.parametrize("name", LEVELS)
-def test_all_dies_when_the_front_end_is_killed(tmp_path, name):
+def test_all_dies_when_the_front_end_is_killed(tmp_path, short, name):
     word = f"{96_000_000 + os.getpid()}"
     write_kernelspec(tmp_path / "jupyter", policy=Policy(level=name))
     script = textwrap.dedent(f"""
@@ -406,7 +415,7 @@ def test_all_dies_when_the_front_end_is_killed(tmp_path, name):
     """)
     front_end = subprocess.Popen(
         [sys.executable, "-c", script],
-        env=os.environ | {"JUPYTER_PATH": str(tmp_path / "jupyter"), "TMPDIR": str(tmp_path)},
+        env=os.environ | {"JUPYTER_PATH": str(tmp_path / "jupyter"), "TMPDIR": short},
         stdout=subprocess.PIPE,
         text=True,
     )
