@@ -54,8 +54,7 @@ class LiveOracle:
 
     def mistakes(self, exercise: Exercise, got: list[Observation]) -> Iterator[Mistake]:
         """Each wrong program of the answer, run on the same cases."""
-        for wrong in _answer(exercise.name).wrong:
-            yield Mistake(wrong.name, wrong.says, observe_all(exercise, wrong.program, self.seed))
+        yield from _mistakes(exercise.name, self.seed)
 
     def because(self, exercise: Exercise, got: list[Observation]) -> str:
         """The answer's own sentence."""
@@ -95,3 +94,14 @@ def _reference(name: str, seed: int) -> list[Observation]:
     from ..exercises import exercise
 
     return observe_all(exercise(name), _answer(name).reference, seed)
+
+
+@cache
+def _mistakes(name: str, seed: int) -> tuple[Mistake, ...]:
+    from ..exercises import exercise
+
+    item = exercise(name)
+    return tuple(
+        Mistake(wrong.name, wrong.says, observe_all(item, wrong.program, seed))
+        for wrong in _answer(name).wrong
+    )
