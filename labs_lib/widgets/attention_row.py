@@ -36,11 +36,16 @@ def attention_row(attend: Attend | None = None, *, n_head: int = 12, d_model: in
             options=SCALES,
             value=SCALES[0],
             description="scale",
-            style={"description_width": "90px"},
+            style={"description_width": "80px"},
+            layout={"width": "320px"},
             tooltip="scale: what the dot products are multiplied by",
         ),
         "causal": widgets.Checkbox(
-            value=False, description="causal: no key after the query", tooltip="the causal mask"
+            value=False,
+            description="causal: the query sees no later key",
+            indent=False,
+            layout={"width": "300px", "margin": "2px 2px 2px 18px"},
+            tooltip="the causal mask",
         ),
     }
     return Panel("One row of attention", controls, _Row(attend), size=(8.0, 3.0))

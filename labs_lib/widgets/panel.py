@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,9 +48,14 @@ def slider(
         description=name,
         tooltip=f"{name}: {meaning}",
         description_allow_html=False,
-        style={"description_width": "90px"},
-        layout=widgets.Layout(width="420px"),
+        style={"description_width": "80px"},
+        layout=widgets.Layout(width="320px"),
     )
+
+
+def _side_by_side(controls: Iterable[widgets.Widget]) -> widgets.Box:
+    layout = widgets.Layout(flex_flow="row wrap", width="100%", align_items="center")
+    return widgets.Box(list(controls), layout=layout)
 
 
 class Panel:
@@ -88,7 +93,7 @@ class Panel:
         self.status = widgets.HTML()
         self.offers = widgets.HBox()
         self.view = widgets.VBox(
-            [*self.controls.values(), self.offers, self.image, self.status],
+            [_side_by_side(self.controls.values()), self.offers, self.image, self.status],
             layout=widgets.Layout(align_items="flex-start"),
         )
         for control in self.controls.values():
@@ -164,7 +169,9 @@ class Panel:
         self.image.value = self._image_tag()
         colour = "var(--jp-error-color1, #a11d2c)" if self.failed or not self.legal else "inherit"
         said = html.escape(self.message).replace("\n", "<br>")
-        self.status.value = f'<div role="status" style="color:{colour}">{said}</div>'
+        self.status.value = (
+            f'<div role="status" style="color:{colour};line-height:1.5">{said}</div>'
+        )
 
     def _image_tag(self) -> str:
         """An image element with an alternative text, which ipywidgets' own Image doesn't carry."""
