@@ -49,7 +49,7 @@ $(READY): requirements.lock pyproject.toml
 		exit 1; }
 	$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r requirements.lock
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@printf '%s' "$(CURDIR)" > $(READY)
+	@pwd -P > $(READY)
 
 lint: $(READY)
 	$(PY) -m ruff check .

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from labs_lib import paths
@@ -102,7 +103,8 @@ def table(claims: Iterable[Claim]) -> Table:
     out.add_column("what is right", ratio=3)
     for c in claims:
         right = c.right_value + (f" Not measured: {c.why}" if c.why else "")
-        out.add_row(f"{c.id}\nlab {c.lab}", f"{c.verdict}\n{c.status}", c.claim, right)
+        where, state = f"{c.id}\nlab {c.lab}", f"{c.verdict}\n{c.status}"
+        out.add_row(where, state, escape(c.claim), escape(right))
     return out
 
 

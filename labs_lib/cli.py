@@ -151,7 +151,9 @@ def _add_student_commands(command: Callable[..., argparse.ArgumentParser]) -> No
     add("--id", required=True, metavar="ID", help="your id, as your instructor knows it")
     add("--out", type=Path, metavar="FILE", help="the archive; without it, ID.zip in the course")
     command(_doctor)
-    command(_claims).add_argument("lab", nargs="?", metavar="NN", help="one lab only")
+    add = command(_claims).add_argument
+    add("lab", nargs="?", metavar="NN", help="one lab only")
+    add("--verdict", metavar="V", help="true, within-limits, wrong or unverifiable only")
 
 
 def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -165,9 +167,11 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     add = command(_grade).add_argument
     add("submissions", type=Path, metavar="SUBMISSIONS", help="a folder or a zip archive")
     add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
-    add("--labs", nargs="+", metavar="NN", help="grade these labs only")
+    add("--labs", metavar="NN,NN", help="grade these labs only, such as 02,03")
     add("--seed", type=int, metavar="N", help="the run's secret seed; without it, a fresh one")
-    add("--roster", type=Path, metavar="CSV", help="who is in the class")
+    add("--roster", type=Path, metavar="CSV", help="who is in the class; each gets a row")
+    add("--jobs", type=int, metavar="N", help="submissions at a time; two unless given")
+    add("--fence", metavar="NAME", help="insist on bubblewrap, or on process-limits")
 
 
 def _start(options: argparse.Namespace) -> int:
@@ -227,9 +231,19 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _claims(options: argparse.Namespace) -> None:
     """Show what the lessons say, the right value, and the lab that measures it."""
-    from .claims import show
+    from .claims import VERDICTS, load, print_claims
 
-    show(options.lab)
+    if options.verdict is not None and options.verdict not in VERDICTS:
+        raise UsageError(
+            f"there is no verdict {options.verdict!r}; there are {', '.join(VERDICTS)}"
+        )
+    lab = None if options.lab is None else options.lab.removeprefix("lab").zfill(2)
+    known = sorted({claim.lab for claim in load()})
+    if lab is not None and lab not in known:
+        raise UsageError(
+            f"no claim belongs to lab {options.lab}; they belong to {', '.join(known)}"
+        )
+    print_claims(lab, options.verdict)
 
 
 def _release(options: argparse.Namespace) -> int:
@@ -249,8 +263,8 @@ def _handout(options: argparse.Namespace) -> None:
     """Build the copy that a class gets: no answers of lab NN and later, no tests."""
     from .authoring.handout import handout
 
-    handout(options.target, options.from_lab)
-    print(f"{options.target} is ready to hand out")
+    held_back = handout(options.target, options.from_lab)
+    print(f"{options.target} is ready to hand out, without the answers of {', '.join(held_back)}")
 
 
 def _grade(options: argparse.Namespace) -> int:
@@ -263,6 +277,8 @@ def _grade(options: argparse.Namespace) -> int:
         labs=options.labs,
         seed=options.seed,
         roster=options.roster,
+        jobs=options.jobs,
+        level=options.fence,
     )
     return 0
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from labs_lib import __version__, cli
 from labs_lib.errors import UsageError
+
+ROOT = Path(__file__).parents[1]
 
 COMMANDS = [
     *("start", "check", "progress", "hint", "reset", "submit", "doctor", "claims"),
@@ -20,6 +23,7 @@ COMMANDS = [
 def course(tmp_path, monkeypatch):
     home = tmp_path / "course"
     (home / "notebooks").mkdir(parents=True)
+    (home / "data").symlink_to(ROOT / "data")
     monkeypatch.setenv("LABS_HOME", str(home))
     monkeypatch.chdir(tmp_path)
     return home
@@ -67,6 +71,12 @@ def test_version_is_the_packages(capsys):
         (["start", "--port", "70000"], "70000"),
         (["release", "42"], "no lab"),
         (["handout", "there"], "--from"),
+        (["handout", "there", "--from", "42"], "no lab"),
+        (["claims", "77"], "no claim"),
+        (["claims", "02", "--verdict", "maybe"], "within-limits"),
+        (["grade", "nowhere"], "nowhere"),
+        (["grade", ".", "--seed", "-1"], "--seed"),
+        (["grade", ".", "--labs", "42"], "no lab"),
         (["grade"], "SUBMISSIONS"),
     ],
 )
@@ -106,6 +116,13 @@ def test_mistake_of_our_own_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("labs_lib.workbook.submit.submit", fail)
     with pytest.raises(KeyError):
         cli.main(["submit", "--id", "ada"])
+
+
+def test_brackets_in_a_claim_are_shown_and_not_taken_for_markup(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli.main(["claims", "02"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "[batch, n_head, seq, head_dim]" in shown
 
 
 def test_reader_that_leaves_early_sees_no_traceback(course):

@@ -1,4 +1,4 @@
-"""The notebooks as a student gets them: they run from top to bottom, and exactly the checks fail."""
+"""The notebooks as a student gets them: they run to the end, and exactly their checks fail."""
 
 from __future__ import annotations
 

@@ -35,6 +35,14 @@ def test_archive_holds_the_notebooks_and_who_sent_them(course):
     assert names == {MANIFEST, f"notebooks/{course.file.name}", "notebooks/05_more.ipynb"}
 
 
+def test_graders_intake_knows_whose_archive_it_is(course):
+    from labs_lib.grading.intake import collect
+
+    archive = submit("ada", out=course.home / "upload.zip", now=NOON).archive
+    (submission,), left_out = collect(archive)
+    assert (submission.student, left_out) == ("ada", [])
+
+
 def test_same_work_at_the_same_time_gives_the_same_bytes(course):
     first = submit("ada", now=NOON).archive.read_bytes()
     course.file.touch()
