@@ -54,12 +54,12 @@ def attention_cases(rng: np.random.Generator) -> list[Case]:
     alone = tuple(t[0, 0] for t in qkv(rng, seq_q=3, seq_k=5, head_dim=7))
     return [
         Case("no mask", plain),
-        Case("causal", (*square, _bottom_right(7, 7))),
-        Case("two queries, seven keys, causal", (*decode, _bottom_right(2, 7))),
+        Case("causal", (*square, _first_keys(7, [1, 2, 3, 4, 5, 6, 7]))),
+        Case("two queries, seven keys, causal", (*decode, _first_keys(7, [6, 7]))),
         Case("seven queries, four keys, no mask", short),
         Case("a mask with holes, for each batch", (*holes, holed(rng, 2, 1, 7, 7))),
         Case("two rows that see nothing", (*empty, _closed(holed(rng, 5, 6), 1, 4))),
-        Case("more queries than keys, causal", (*short, _bottom_right(7, 4))),
+        Case("more queries than keys, causal", (*short, _first_keys(4, [0, 0, 0, 1, 2, 3, 4]))),
         Case("gradients", (*slopes, holed(rng, 4, 6)), grad=True),
         Case("gradients, one row sees nothing", (*slopes, _closed(holed(rng, 4, 6), 2)), grad=True),
         Case("one head without batch", (*alone, holed(rng, 3, 5))),
@@ -116,6 +116,6 @@ def _closed(mask: Tensor, *rows: int) -> Tensor:
     return mask
 
 
-def _bottom_right(seq_q: int, seq_k: int) -> Tensor:
-    last_seen = torch.arange(seq_q)[:, None] + seq_k - seq_q
-    return torch.arange(seq_k)[None, :] <= last_seen
+def _first_keys(seq_k: int, counts: list[int]) -> Tensor:
+    """A mask [len(counts), seq_k] whose row i sees the first counts[i] keys."""
+    return torch.tensor([[True] * n + [False] * (seq_k - n) for n in counts])
