@@ -71,8 +71,8 @@ QUARTER_VOCAB = Answer(
         Right("a_float", 35_840.0),
         Right("a_0d_tensor", torch.tensor(35_840)),
     ),
-    because="Attention is 4 d_model² a layer, the MLP 8 d_model². With the tables as large as "
-    "attention, twelve layers leave 35,840 rows for tokens and 1,024 for places.",
+    because="The MLP is twice attention, so the tables are as large as attention: 36,864 rows, "
+    "1,024 of them places.",
 )
 
 WEIGHTS_GIB = Answer(
