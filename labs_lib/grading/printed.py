@@ -88,9 +88,9 @@ def _difference(item: Exercise, want: Printed, got: Printed, index: int) -> tupl
     ours = want.cases[index] if index < len(want.cases) else []
     raised = next((line.strip() for line in theirs if line.startswith("  raised ")), "")
     if raised:
-        kind, _, message = raised.removeprefix("raised ").partition(": ")
+        kind, _, message = raised.removeprefix("raised ").partition(":")
         status = {"TooSlow": "timeout", "MemoryError": "memory"}.get(kind, "error")
-        return status, [f"{where} it raised {kind}: {message}"]
+        return status, [f"{where} it raised {kind}{message and ':'}{message}"]
     if index == len(names):
         return "fail", [
             "Called twice with the same inputs, it gave two different results: something is kept",

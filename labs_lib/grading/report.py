@@ -201,7 +201,8 @@ def _strangers(out: Path) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    quoted = f"'{text}" if text.startswith(_FORMULA) else text
+    return quoted.replace("\r", " ")
 
 
 def _xml(text: str) -> str:

@@ -90,7 +90,7 @@ class Session:
                 return self._after_blame(item, cell)
             if not self._stand_up():
                 continue
-            result, loudest = observe(item, cell, self.kernel, self._cell_time())
+            result, loudest = observe(item, cell, self.kernel, self._cell_time(cell))
             self.last = cell
             if self._harmless(cell, result, loudest):
                 return self._confirm(item, cell, result)
@@ -143,8 +143,8 @@ class Session:
             for before in self.cells[: cell.index]:
                 own = before.exercise == cell.exercise and before.role == "answer"
                 if own or before.role == "setup":
-                    kernel.run_quietly(before.source, self._cell_time(), before.exercise)
-            result, _ = observe(item, cell, kernel, self._cell_time())
+                    kernel.run_quietly(before.source, self._cell_time(before), before.exercise)
+            result, _ = observe(item, cell, kernel, self._cell_time(cell))
             return replace(result, alone=True)
         except (KernelGone, TooMuchOutput, Empty) as trouble:
             status, reason = _told(trouble)
@@ -167,7 +167,7 @@ class Session:
         self.kernel = self.start()
         for cell in [cell for cell in self.replayed if cell.exercise not in self.blamed]:
             try:
-                self.kernel.run_quietly(cell.source, self._cell_time(), cell.exercise)
+                self.kernel.run_quietly(cell.source, self._cell_time(cell), cell.exercise)
             except (KernelGone, TooMuchOutput, Empty) as trouble:
                 self._blame_replay(cell, trouble)
                 return False
@@ -177,8 +177,10 @@ class Session:
         status, reason = _told(trouble)
         parent = getattr(trouble, "parent_id", None)
         loudest = self.kernel.sent.get(parent) or cell.exercise
-        if loudest is None:
-            self.replayed.remove(cell)
+        if loudest is None:  # the set-up is ours: that it fails again is no student's doing
+            if cell.index in self.retried:
+                self.no_kernel = f"the set-up could not be repeated: {reason}"
+            self.retried.add(cell.index)
         else:
             others = self.kernel.hosted - {loudest}
             self.blamed[loudest] = Blame(status, reason, certain=not others)
@@ -192,8 +194,10 @@ class Session:
     def _time_left(self) -> float:
         return self.deadline - time.monotonic()
 
-    def _cell_time(self) -> float:
-        return max(0.1, min(self.limits.cell_s, self._time_left()))
+    def _cell_time(self, cell: Cell) -> float:
+        """The set-up is the course's own and imports much, so it has the time of a start."""
+        longest = self.limits.startup_s if cell.role == "setup" else self.limits.cell_s
+        return max(0.1, min(longest, self._time_left()))
 
 
 def _told(trouble: Exception) -> tuple[str, str]:

@@ -1,0 +1,140 @@
+"""The places that a graded check prints are safe, cover every row, and tell every mistake apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from labs_lib.answers import Answer, Right, Wrong, answer
+from labs_lib.checking.check import graded_text
+from labs_lib.checking.observe import observe_all
+from labs_lib.exercises import exercises
+from labs_lib.exercises.inputs import uniform
+from labs_lib.exercises.kit import Case, Exercise
+from labs_lib.grading.places import PlacesError, choose
+from labs_lib.grading.run.records import STDOUT_CHARS
+from labs_lib.grading.structure import structure
+from labs_lib.notebook.matching import Answer as Matched
+from labs_lib.notebook.matching import Piece
+
+ALL = exercises()
+SEEDS = (1, 20_260, 2**61 - 1)
+
+
+def text(item, program, run):
+    return graded_text(item, program, run)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("item", ALL, ids=lambda item: item.name)
+def test_right_programs_print_the_same_and_wrong_ones_do_not(item, seed):
+    known = answer(item.name)
+    run = {"seed": seed, "places": {item.name: choose(item, known, seed)}}
+    expected = text(item, known.reference, run)
+    assert len(expected) < STDOUT_CHARS
+    for right in known.right:
+        assert text(item, right.program, run) == expected, right.name
+    for wrong in known.wrong:
+        if text(item, wrong.program, run) == expected:
+            assert item.forbidden, f"{wrong.name} prints what the reference prints"
+
+
+@pytest.mark.parametrize("item", [e for e in ALL if e.kind == "function"], ids=lambda e: e.name)
+def test_every_row_has_a_place(item):
+    known = answer(item.name)
+    places = choose(item, known, 5)
+    for index, observation in enumerate(observe_all(item, known.reference, 5)):
+        for path, leaf in observation.leaves.items():
+            if leaf.kind == "tensor" and leaf.value.dtype.kind == "f" and leaf.value.size:
+                at = set(places[str(index)][path]["at"])
+                width = leaf.shape[-1]
+                if width >= 4:
+                    rows = np.arange(leaf.value.size).reshape(-1, width)
+                    assert all(at & set(row.tolist()) for row in rows)
+
+
+def small(cases, name="lab90.f", **changes):
+    return Exercise(name=name, title="", stub="def f(x): ...", cases=cases, **changes)
+
+
+def inputs(rng):
+    return [Case("one", (uniform(rng, 6, 9),)), Case("two", (uniform(rng, 3, 5),))]
+
+
+def test_places_keep_away_from_rounding_boundaries():
+    item = small(inputs)
+    known = Answer(lambda x: x * 3, (Wrong("w", lambda x: x, "s"),))
+    for seed in range(20):
+        places = choose(item, known, seed)
+        run = {"seed": seed, "places": {item.name: places}}
+        expected = text(item, known.reference, run)
+        for factor in (1e-5, -1e-5):
+            near = text(item, lambda x, f=factor: x * 3 * (1 + f * 0.9), run)
+            assert near == expected
+
+
+def test_a_mistake_at_one_element_gets_a_place_of_its_own():
+    def one_off(x):
+        out = x * 3
+        return out + torch.nn.functional.one_hot(torch.tensor(7), out.numel()).reshape(out.shape)
+
+    item = small(lambda rng: [Case("wide", (uniform(rng, 1, 400),))])
+    known = Answer(lambda x: x * 3, (Wrong("one_off", one_off, "s"),))
+    told = 0
+    for seed in range(12):
+        try:
+            places = choose(item, known, seed)
+        except PlacesError:
+            continue  # the element itself lies at a boundary on this seed
+        assert 7 in places["0"][""]["at"]
+        told += 1
+    assert told >= 6
+
+
+@pytest.mark.parametrize(
+    ("reference", "wrong", "says"),
+    [
+        (lambda x: x, lambda x: x.clone(), "can't be told"),
+        (lambda x: x / 0 if False else (_ for _ in ()).throw(ValueError("no")), None, "raises"),
+        (lambda x: x.add_(1), lambda x: x, "changes its input"),
+        (lambda x: x.reshape(-1) * 0 + 12_345_678.5, lambda x: x, "round"),
+    ],
+)
+def test_an_exercise_that_can_not_be_graded_says_why(reference, wrong, says):
+    known = Answer(reference, (Wrong("w", wrong, "s"),) if wrong else ())
+    limits = {"tolerances": small(inputs).tolerances}
+    item = small(lambda rng: [Case("one", (uniform(rng, 2, 8),))], **limits)
+    if says == "round":
+        known = Answer(reference, known.wrong, (Right("off", lambda x: reference(x) + 0.4),))
+    with pytest.raises(PlacesError, match=says):
+        choose(item, known, 3)
+
+
+def test_float64_answers_computed_in_float32_are_told_apart():
+    item = small(lambda rng: [Case("double", (uniform(rng, 3, 8, dtype=torch.float64),))])
+    known = Answer(
+        lambda x: x.softmax(-1),
+        (Wrong("single", lambda x: x.float().softmax(-1).double(), "s"),),
+        (Right("exp", lambda x: x.exp() / x.exp().sum(-1, keepdim=True)),),
+    )
+    for seed in range(10):
+        run = {"seed": seed, "places": {item.name: choose(item, known, seed)}}
+        assert text(item, known.right[0].program, run) == text(item, known.reference, run)
+
+
+def test_a_scratch_comparison_is_no_forbidden_answer_but_a_helper_is_doubt():
+    item = small(inputs, forbidden=("torch.nn.functional.softmax",))
+
+    def found(*pieces):
+        parts = tuple(Piece(source, n, "") for n, source in enumerate(pieces))
+        return structure(item, {item.name: Matched(item.name, parts, attempted=True)})
+
+    own = "def f(x):\n    return x.exp()"
+    assert found(own, "F.softmax(x, -1)") == found(own)
+    assert not found(own).forbidden and not found(own).doubts
+    assert found("def f(x):\n    return F.softmax(x, -1)").forbidden
+    helped = found("def g(x):\n    return F.softmax(x, -1)", "def f(x):\n    return g(x)")
+    assert not helped.forbidden and helped.doubts
+    assert found(own, "get_ipython().x = 1").doubts
+    assert found(own, "torch.exp = F.softmax").doubts
