@@ -1,0 +1,184 @@
+"""Answers to per_head_contributions: what each head alone adds."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+from labs_lib.attention import multi_head
+
+from ...exercises.lab05 import MULTIPLIES_TOO_OFTEN
+from ..kit import Answer, Right, Wrong
+
+_contributions = multi_head.per_head_contributions
+
+
+def _zeros_times_w_o(heads, W_O):
+    concat = multi_head.concat_heads(heads)
+    head_dim = heads.shape[3]
+    parts = []
+    for h in range(heads.shape[1]):
+        own = torch.zeros_like(concat)
+        own[..., h * head_dim : (h + 1) * head_dim] = heads[:, h]
+        parts.append(own @ W_O)
+    return torch.stack(parts, dim=1)
+
+
+def _whole(heads, W_O):
+    return multi_head.concat_heads(heads) @ W_O
+
+
+def _own_places_only(heads, W_O):
+    """Head h keeps only the columns of its own places: W_O read as a block diagonal."""
+    parts = _contributions(heads, W_O)
+    n_head, d_model = heads.shape[1], W_O.shape[1]
+    owner = torch.arange(d_model) * n_head // d_model
+    own = owner == torch.arange(n_head)[:, None]
+    return parts * own[:, None]
+
+
+def _through_rows(choose):
+    """A program that multiplies head h by the rows that `choose` names."""
+
+    def program(heads, W_O):
+        n_head, head_dim = heads.shape[1], heads.shape[3]
+        return torch.stack(
+            [heads[:, h] @ W_O[choose(h, n_head, head_dim)] for h in range(n_head)], dim=1
+        )
+
+    return program
+
+
+def _block(h, n_head, head_dim):
+    return slice(h * head_dim, (h + 1) * head_dim)
+
+
+def _columns(heads, W_O):
+    n_head, head_dim = heads.shape[1], heads.shape[3]
+    parts = [heads[:, h] @ W_O[:, _block(h, n_head, head_dim)].T for h in range(n_head)]
+    return torch.stack(parts, dim=1)
+
+
+def _heads_cut_anew(heads, W_O):
+    batch, n_head, seq, head_dim = heads.shape
+    return _contributions(heads.transpose(1, 2).reshape(batch, n_head, seq, head_dim), W_O)
+
+
+def _filled(heads, W_O):
+    batch, n_head, seq, head_dim = heads.shape
+    out = heads.new_empty(batch, n_head, seq, W_O.shape[1])
+    for h in range(n_head):
+        out[:, h] = heads[:, h] @ W_O[h * head_dim : (h + 1) * head_dim]
+    return out
+
+
+def _by_conv(heads, W_O, bias=None):
+    blocks = W_O.split(heads.shape[3])
+    return torch.stack([F.linear(x, w.T, bias) for x, w in zip(heads.unbind(1), blocks)], 1)  # noqa: B905
+
+
+PER_HEAD_CONTRIBUTIONS = Answer(
+    reference=_contributions,
+    wrong=(
+        Wrong("zeros_times_w_o", _zeros_times_w_o, MULTIPLIES_TOO_OFTEN),
+        Wrong(
+            "column_blocks",
+            _columns,
+            "Head h is multiplied by a block of columns of W_O, turned over. Columns belong to\n"
+            "what comes out. A head's numbers go in, and what goes in are rows.",
+        ),
+        Wrong(
+            "interleaved_rows",
+            _through_rows(lambda h, n_head, head_dim: slice(h, None, n_head)),
+            "Head h takes every n_head-th row of W_O (also what W_O.view(head_dim, n_head, -1)\n"
+            "does). In concat its numbers stand together, so its rows do too.",
+        ),
+        Wrong(
+            "same_rows_for_all",
+            _through_rows(lambda h, n_head, head_dim: slice(head_dim)),
+            "Every head is multiplied by the first block of rows. Those are head 0's; the others\n"
+            "have rows of their own.",
+        ),
+        Wrong(
+            "blocks_reversed",
+            _through_rows(lambda h, n_head, head_dim: _block(n_head - 1 - h, n_head, head_dim)),
+            "The blocks of rows are given out from the end: head 0 gets the last one.",
+        ),
+        Wrong(
+            "shifted_block",
+            _through_rows(
+                lambda h, n_head, head_dim: [(h + i) % (n_head * head_dim) for i in range(head_dim)]
+            ),
+            "Head h begins at row h, so the blocks overlap. It begins after the h heads before\n"
+            "it, and each of them has head_dim rows.",
+        ),
+        Wrong(
+            "equal_shares",
+            lambda heads, W_O: (_whole(heads, W_O) / heads.shape[1]).unsqueeze(1).expand(
+                -1, heads.shape[1], -1, -1),
+            "The output is divided equally among the heads. The sum is right, and it says\n"
+            "nothing about what one head did. Start from heads[:, h].",
+        ),
+        Wrong(
+            "whole_for_each",
+            lambda heads, W_O: _whole(heads, W_O).unsqueeze(1).expand(-1, heads.shape[1], -1, -1),
+            "Every head gets the whole output. What one head adds uses that head's numbers only.",
+        ),
+        Wrong(
+            "already_summed",
+            _whole,
+            "This is the layer's output, the sum of what is asked. Keep the heads apart: an axis\n"
+            "n_head stands behind batch.",
+        ),
+        Wrong(
+            "without_this_head",
+            lambda heads, W_O: _whole(heads, W_O).unsqueeze(1) - _contributions(heads, W_O),
+            "This is what is left when head h is taken out. Asked is what it adds: the rest of\n"
+            "the output.",
+        ),
+        Wrong(
+            "running_sum",
+            lambda heads, W_O: _contributions(heads, W_O).cumsum(1),
+            "These are running sums: entry h holds what heads 0 to h add together.",
+        ),
+        Wrong(
+            "tokens_before_heads",
+            lambda heads, W_O: _contributions(heads, W_O).transpose(1, 2),
+            "The contributions are right, as [batch, seq, n_head, d_model]. The head axis is\n"
+            "asked right behind batch.",
+        ),
+        Wrong(
+            "own_places_only",
+            _own_places_only,
+            "Head h writes only into its own share of the output here, as if W_O were blocks on\n"
+            "a diagonal. A head's rows of W_O reach all d_model columns.",
+        ),
+        Wrong(
+            "heads_cut_anew",
+            _heads_cut_anew,
+            "The rows of W_O are right and the heads are not: they were put side by side and cut\n"
+            "again by a reshape, which mixes tokens. They come in cut already; use them so.",
+        ),
+        Wrong(
+            "concat_in_the_place_of_heads",
+            lambda heads, W_O: _contributions(heads.mean(1, keepdim=True).expand_as(heads), W_O),
+            "Every block of W_O meets the same numbers, the mean of the heads. Block h belongs\n"
+            "to heads[:, h].",
+        ),
+    ),
+    right=(
+        Right("loop_over_rows", _filled),
+        Right(
+            "einsum",
+            lambda heads, W_O: torch.einsum(
+                "bhtd,hdm->bhtm", heads, W_O.view(heads.shape[1], heads.shape[3], -1)),
+        ),
+        Right("split_and_linear", _by_conv),
+        Right("chunks", lambda heads, W_O: torch.stack(
+            [x @ w for x, w in zip(heads.unbind(1), W_O.chunk(heads.shape[1]))], dim=1)),  # noqa: B905
+        Right("sums_without_products", lambda heads, W_O: (
+            heads[..., None] * W_O.view(heads.shape[1], 1, heads.shape[3], -1)).sum(-2)),
+        Right("float64_inside", lambda heads, W_O: _contributions(
+            heads.double(), W_O.double()).to(heads.dtype)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,160 @@
+"""Lab 05: which head wrote which number of the output.
+
+One token's output, taken apart: a row for each head, a column for each of the d_model numbers.
+Move n_head and d_model, leave W_O out, or switch a head off and see that no other row changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ..plots.grids import heatmap
+from ..plots.style import COLOURS, INK
+from .panel import Panel, head_controls
+
+MERGES = ("with W_O", "without W_O")
+NOBODY = "none"
+MOST_HEADS, MOST_WIDTH = 16, 128
+_SEED = 5
+
+
+def w_o_mixing(
+    contributions: Callable[..., Any] | None = None, *, n_head: int = 4, d_model: int = 24
+) -> Panel:
+    """A panel that shows what each head adds to each number of one token's output.
+
+    With `contributions`, a function like the lab's per_head_contributions, the rows are what that
+    function makes of the heads; a function that fails is explained in the panel.
+    """
+    off = [(NOBODY, NOBODY), *((f"head {h}", h) for h in range(MOST_HEADS))]
+    controls = {
+        **head_controls(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
+        "merge": _choice("merge", MERGES, "whether W_O follows the heads side by side"),
+        "off": _choice("off", off, "a head whose numbers are set to zero"),
+    }
+
+    def draw(figure: Figure, n_head: int, d_model: int, merge: str, off: str | int) -> str:
+        if off != NOBODY and off >= n_head:
+            figure.text(0.02, 0.5, f"There is no head {off}.", fontsize=11)
+            return f"There is no head {off}: {n_head} heads are numbered 0 to {n_head - 1}."
+        heads, W_O = token_and_matrix(n_head, d_model, merge)
+        made = _taken_apart(contributions, heads, W_O)
+        if isinstance(made, str):
+            figure.add_subplot().set_axis_off()
+            return made
+        silent = heads.clone()
+        if off != NOBODY:
+            silent[:, off] = 0.0
+        now = _taken_apart(contributions, silent, W_O)
+        parts, before = now[0, :, 0], made[0, :, 0]  # [n_head, d_model]
+        _draw_parts(figure, parts, before, merge, off)
+        return _sentence(parts, before, merge, off)
+
+    return Panel("what each head adds to one token's output", controls, draw, size=(8.0, 4.2))
+
+
+def token_and_matrix(n_head: int, d_model: int, merge: str) -> tuple[Tensor, Tensor]:
+    """Heads of one token [1, n_head, 1, head_dim] and W_O; without W_O it is the identity.
+
+    The same numbers on every machine; W_O is [d_model, d_model].
+    """
+    rng = np.random.Generator(np.random.PCG64([_SEED, n_head, d_model]))
+    heads = torch.from_numpy(rng.uniform(-2, 2, (1, n_head, 1, d_model // n_head))).float()
+    W_O = torch.from_numpy(rng.uniform(-1, 1, (d_model, d_model))).float()
+    W_O *= (3 / d_model) ** 0.5
+    return heads, W_O if merge == MERGES[0] else torch.eye(d_model)
+
+
+def _choice(name: str, options: Any, meaning: str) -> widgets.Dropdown:
+    return widgets.Dropdown(
+        options=options,
+        description=name,
+        tooltip=f"{name}: {meaning}",
+        style={"description_width": "90px"},
+    )
+
+
+def _taken_apart(contributions: Callable[..., Any] | None, heads: Tensor, W_O: Tensor) -> Any:
+    """[1, n_head, 1, d_model], or a sentence where a student's function gives something else."""
+    n_head, head_dim = heads.shape[1], heads.shape[3]
+    if contributions is None:
+        rows = W_O.unflatten(0, (n_head, head_dim))
+        return (heads[..., None] * rows[:, None]).sum(-2)
+    try:
+        made = contributions(heads.clone(), W_O.clone())
+    except NotImplementedError:
+        return "Write per_head_contributions and check it; then these rows are your function's."
+    wanted = [1, n_head, 1, W_O.shape[1]]
+    if not isinstance(made, Tensor) or list(made.shape) != wanted:
+        got = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        return f"Your function gave {got}; {wanted} is [batch, n_head, seq, d_model]."
+    return made.detach()
+
+
+def _draw_parts(figure: Figure, parts: Tensor, before: Tensor, merge: str, off: str | int) -> None:
+    n_head, d_model = parts.shape
+    (upper, bar), (lower, empty) = figure.subplots(2, 2, height_ratios=(3, 2), width_ratios=(40, 1))
+    mask = torch.ones(n_head, d_model, dtype=torch.bool)
+    if off != NOBODY:
+        mask[off] = False
+    if merge == MERGES[1]:
+        mask &= parts != 0  # a head can't write there: hatched, not a small number
+    title = {
+        MERGES[0]: "With W_O every head writes into every number",
+        MERGES[1]: "Without W_O a head writes into its own numbers only",
+    }[merge]
+    heatmap(
+        parts,
+        title=title,
+        rows="head",
+        columns="",
+        row_labels=[str(h) for h in range(n_head)],
+        mask=mask,
+        limits=(-1.5, 1.5) if merge == MERGES[0] else (-2, 2),
+        decimals=1,
+        show_numbers=d_model <= 24 and n_head <= 8,
+        ax=upper,
+    )
+    figure.colorbar(upper.images[0], cax=bar, label="what is added")
+    empty.set_axis_off()
+    upper.tick_params(labelbottom=False)
+    _draw_sum(lower, parts)
+    highest = float(torch.stack([parts.sum(0), before.sum(0)]).abs().max())
+    lower.set_ylim(-1.1 * highest, 1.1 * highest)  # the same, whichever head is off
+
+
+def _draw_sum(ax: Axes, parts: Tensor) -> None:
+    d_model = parts.shape[1]
+    ax.bar(range(d_model), parts.sum(0), color=COLOURS[0], width=0.8)
+    ax.axhline(0, color=INK, lw=0.8)
+    ax.set_ylabel("their sum:\nthe output")
+    ax.set_xlabel(f"the {d_model} numbers of the output")
+    ax.set_xlim(-0.5, d_model - 0.5)
+
+
+def _sentence(parts: Tensor, before: Tensor, merge: str, off: str | int) -> str:
+    n_head, d_model = parts.shape
+    writers = (parts != 0).sum(0)
+    middle = d_model // 2
+    terms = [f"{float(p):+.2f}" for p in parts[:, middle]]
+    shown = terms if n_head <= 6 else [*terms[:3], "...", terms[-1]]
+    total = float(parts[:, middle].sum())
+    sentence = f"Number {middle} of the output is {' '.join(shown)} = {total:.2f}."
+    if merge == MERGES[1]:
+        writer = middle * n_head // d_model
+        sentence = f"Number {middle} of the output, {total:.2f}, comes from head {writer} alone."
+    if off == NOBODY:
+        count = int(writers.max())
+        heads = f"{count} head writes" if count == 1 else f"{count} heads write"
+        return f"{heads} into each number of the output. {sentence}"
+    others = torch.arange(n_head) != off
+    moved = float((parts - before)[others].abs().max()) if n_head > 1 else 0.0
+    return f"Head {off} is off. What the others add changed by {moved:g}. {sentence}"
