@@ -106,7 +106,7 @@ def _judge_value(
 ) -> Verdict:
     if right:
         because = oracle.because(exercise, got)
-        return _verdict(exercise, PASS, [because] if because else [])
+        return _verdict(exercise, PASS, because.split("\n") if because else [])
     for mistake in oracle.mistakes(exercise, got):
         return _verdict(exercise, FAIL, mistake.says.split("\n"), mistake.name)
     return _verdict(exercise, FAIL, [_plain_value(exercise, got)])
@@ -199,7 +199,7 @@ def _praise(
         lines.append(f"right in {cases} cases" if cases > 1 else "right")
         lines += [f"rule kept: {rule.text}" for rule in exercise.rules]
     because = oracle.because(exercise, got)
-    return [*lines, because] if because else lines
+    return [*lines, *because.split("\n")] if because else lines
 
 
 def _plain_value(exercise: Exercise, got: list[Observation]) -> str:
