@@ -24,8 +24,8 @@ from .intake import Submission, collect
 from .judge import Outcome, judge, outcome, without_run
 from .key import Key, KeyFailure, make_key
 from .names import read_roster
-from .places import PlacesError
 from .report import Report, Row
+from .rounding import PlacesError
 from .run import run_notebook
 from .sandbox import Limits, Policy, SandboxUnavailable
 from .sandbox import level as fence_level

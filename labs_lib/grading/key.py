@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..answers import Answer, Wrong, answer
+from ..answers import Wrong, answer
 from ..authoring.handout import build_library
-from ..checking.check import graded_text
-from ..exercises.kit import Exercise
 from ..paths import data
 from .course import Course
 from .places import choose
@@ -55,19 +53,13 @@ def make_key(
         PlacesError: if an exercise can't be graded on this seed.
         KeyFailure: if the solution notebook prints something else than the references.
     """
-    answers = {item.name: answer(item.name) for item in course.exercises}
-    places = {item.name: choose(item, answers[item.name], seed) for item in course.exercises}
-    run = {"seed": seed, "places": places}
+    names = [item.name for item in course.exercises]
+    chosen = {item.name: choose(item, answer(item.name), seed) for item in course.exercises}
+    run = {"seed": seed, "places": {name: chosen[name].places for name in names}}
     policy = _policy(course, run, folder, limits or Limits(), level)
-    expected = {
-        item.name: graded_text(item, answers[item.name].reference, run) + "\n"
-        for item in course.exercises
-    }
+    expected = {name: f"{chosen[name].expected}\n" for name in names}
     _confirm(course, expected, policy, folder / "solution")
-    mistakes = {
-        item.name: tuple(_mistakes(item, answers[item.name], run)) for item in course.exercises
-    }
-    return Key(course, expected, mistakes, policy)
+    return Key(course, expected, {name: chosen[name].mistakes for name in names}, policy)
 
 
 def _policy(
@@ -102,7 +94,3 @@ def _confirm(course: Course, expected: Mapping[str, str], policy: Policy, out: P
 def _told(run: CellRun) -> str:
     what = f"the {run.role} cell of {run.exercise}" if run.exercise else f"the {run.role} cell"
     return " ".join(f"{what} ended with {run.status} ({run.reason} {run.evalue})".split())
-
-
-def _mistakes(item: Exercise, known: Answer, run: Mapping[str, Any]) -> list[tuple[Wrong, str]]:
-    return [(wrong, graded_text(item, wrong.program, dict(run)) + "\n") for wrong in known.wrong]

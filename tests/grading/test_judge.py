@@ -23,24 +23,15 @@ SEED = 11
 @pytest.fixture(scope="module")
 def key():
     course = Course(lab(0))
-    places = {e.name: choose(e, answer(e.name), SEED) for e in course.exercises}
-    run = {"seed": SEED, "places": places}
-    return Key(
-        course,
-        {e.name: graded_text(e, answer(e.name).reference, run) + "\n" for e in course.exercises},
-        {
-            e.name: tuple((w, graded_text(e, w.program, run) + "\n") for w in answer(e.name).wrong)
-            for e in course.exercises
-        },
-        Policy(),
-    )
+    chosen = {e.name: choose(e, answer(e.name), SEED) for e in course.exercises}
+    expected = {name: one.expected + "\n" for name, one in chosen.items()}
+    return Key(course, expected, {name: one.mistakes for name, one in chosen.items()}, Policy())
 
 
 @pytest.fixture
-def printed(key):
-    places = {e.name: choose(e, answer(e.name), SEED) for e in key.course.exercises}
-    run = {"seed": SEED, "places": places}
-    return lambda program, item=ITEM: graded_text(item, program, run) + "\n"
+def printed():
+    run = {"seed": SEED, "places": {ITEM.name: choose(ITEM, KNOWN, SEED).places}}
+    return lambda program: graded_text(ITEM, program, run) + "\n"
 
 
 def outcome(key, *runs, item=ITEM, source="def first_tensor(x):\n    return x.mean(-1)"):
