@@ -11,6 +11,8 @@ from labs_lib.training.loop import Task, train
 from labs_lib.training.retrieval import TwoRules, TwoTargets
 from labs_lib.training.runs import Record, Run
 
+LONG = 1500  # steps for differences that a short training does not show
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -58,16 +60,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         claims=("C72",),
         measure="loss",
         variants={
-            "with W_O": ByteText(),
-            "without W_O": ByteText(output=False),
-            "without W_O, wider FFN": ByteText(output=False, d_ffn=288),
+            "with W_O": ByteText(steps=LONG),
+            "without W_O": ByteText(output=False, steps=LONG),
+            "without W_O, wider FFN": ByteText(output=False, d_ffn=288, steps=LONG),
         },
-    ),
-    "shared_kv": Experiment(
-        question="What does it cost to let query heads share keys and values?",
-        claims=("C94",),
-        measure="loss",
-        variants={f"n_kv_head={n}": ByteText(n_kv_head=None if n == 8 else n) for n in (8, 2, 1)},
     ),
 }
 
