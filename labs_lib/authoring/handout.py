@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from ..answers import answer
@@ -142,9 +143,15 @@ def _store_outputs(library: Path, from_lab: Lab) -> None:
     folder.mkdir()
     for lab in labs():
         if lab.number >= from_lab.number:
-            entries, arrays = pack(exercises(lab.number), LiveOracle(), answer)
+            entries, arrays = _packed(lab.number)
             (folder / f"{lab.name}.json").write_text(entries, encoding="utf-8")
             (folder / f"{lab.name}.npz").write_bytes(arrays)
+
+
+@cache
+def _packed(number: int) -> tuple[str, bytes]:
+    """The stored outputs of one lab; running all its wrong programs takes seconds."""
+    return pack(exercises(number), LiveOracle(), answer)
 
 
 def _copy_course(target: Path, from_lab: Lab) -> None:

@@ -43,7 +43,9 @@ def hand_in(folder):
         whole = solved()
         content = change(whole)
         (folder / student).mkdir(parents=True)
-        (folder / student / f"{student} final (1).ipynb").write_bytes(content or dump(whole))
+        (folder / student / f"{student} final (1).ipynb").write_bytes(
+            dump(whole) if content is None else content
+        )
     cheat = folder / "cheat brings a conftest"
     cheat.mkdir()
     whole = solved()
