@@ -12,7 +12,7 @@ def _answer(reference: str, because: str, **wrong: str) -> Answer:
 QUIZ = {
     "lab05.quiz_concat": _answer(
         "c",
-        "Swapping two axes is free; joining two that are no longer neighbours in memory makes "
+        "Swapping two axes is free; joining two that are no longer neighbours in memory makes\n"
         "reshape copy. Not one number is multiplied or added.",
         a="That holds for the swap. The join of n_head and head_dim can't be described by strides\n"
         "any more: .view refused in your measurement, and the address changed.",
@@ -29,7 +29,7 @@ QUIZ = {
     ),
     "lab05.quiz_talk": _answer(
         "c",
-        "A sum keeps its terms apart. Heads meet at the next step that isn't linear: the norm and "
+        "A sum keeps its terms apart. Heads meet at the next step that isn't linear: the norm and\n"
         "the MLP behind this layer, and from there the next layer's heads.",
         a="Each output number is a sum over heads, but the summands don't know of each other: you\n"
         "switched one head off, and the others' parts changed by exactly 0.",
@@ -38,7 +38,7 @@ QUIZ = {
     ),
     "lab05.quiz_shared": _answer(
         "b",
-        "W_K and W_V are a quarter as wide, and repeat_interleave makes full-size copies of what "
+        "W_K and W_V are a quarter as wide, and repeat_interleave makes full-size copies of what\n"
         "they give. Lab 08 attends without the copies.",
         a="The parameters of W_K and W_V, yes. You measured what repeat_interleave does to the\n"
         "memory: the tensor it returns is as large as if nothing were shared.",
@@ -47,7 +47,7 @@ QUIZ = {
     ),
     "lab05.quiz_lost": _answer(
         "b",
-        "With W_O a head may write anywhere in the d_model numbers; without it only into its own "
+        "With W_O a head may write anywhere in the d_model numbers; without it only into its own\n"
         "head_dim. The measured loss is small, since the MLP mixes what it reads.",
         a="The first matrix of the MLP reads all d_model numbers; it can mix what W_O didn't.",
         c="The heads keep their order: they stand side by side as before.",
