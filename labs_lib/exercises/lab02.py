@@ -72,8 +72,8 @@ class HeadConfig:
         hints=(
             "Sort the settings first: is each size an int of at least 1? Was a head_dim given? "
             "Only where none was given does d_model have to divide.",
-            "d_model % n_head is what stands over. Take it away and you have the legal width "
-            "below; the one above is n_head further.",
+            "d_model % n_head is what is left over. Take it away from d_model and you have the "
+            "legal width below; the one above is n_head further.",
             "Put both numbers into the message with an f-string. isinstance(n, int) tells an int "
             "from 12.0; test it before you divide by anything.",
         ),

@@ -14,17 +14,17 @@ from torch import Tensor
 from .inputs import uniform
 from .kit import Case
 
-_SIZES = ("d_model", "n_head", "head_dim", "head_dim is of type")
-_BELOW, _ABOVE = "nearest legal d_model below, named", "nearest legal d_model above, named"
+_SIZES = ("d_model", "n_head", "head_dim")
+_MEANT_TO_REFUSE = (AssertionError, ZeroDivisionError, RuntimeError, Exception)
 
 
 def head_dim_cases(rng: np.random.Generator) -> list[Case]:
-    """Legal pairs, the three ANDREA models among them, and pairs with a remainder."""
+    """Legal pairs, those of three ANDREA models among them, and pairs with a remainder."""
     n_head, width = _drawn_pair(rng)
     return [
-        Case("ANDREA-12M", (384, 12)),
-        Case("ANDREA-120M", (768, 12)),
-        Case("ANDREA-480M", (1536, 24)),
+        Case("384 over 12", (384, 12)),
+        Case("768 over 12", (768, 12)),
+        Case("1536 over 24", (1536, 24)),
         Case("one head", (int(rng.integers(5, 99)), 1)),
         Case("heads of one number", (n_head, n_head)),
         Case("other sizes", (n_head * width, n_head)),
@@ -39,7 +39,7 @@ def head_config_cases(rng: np.random.Generator) -> list[Case]:
     n_head, width = _drawn_pair(rng)
     past, short = int(rng.integers(1, n_head // 2)), int(rng.integers(1, n_head // 2))
     return [
-        Case("ANDREA-120M", (768, 12)),
+        Case("768 over 12", (768, 12)),
         Case("other sizes", (n_head * width, n_head)),
         Case("head_dim given, d_model leaves a remainder", (510, 8), {"head_dim": 64}),
         Case("head_dim given, d_model would divide", (n_head * 2, n_head), {"head_dim": width}),
@@ -86,7 +86,7 @@ def strides_cases(rng: np.random.Generator) -> list[Case]:
     """Sizes drawn without repetition, so that no two axes can be taken for each other."""
     drawn = [tuple(int(n) for n in rng.permutation(np.arange(2, 12))[:4]) for _ in range(3)]
     return [
-        Case("ANDREA-120M, 10 tokens", (2, 10, 12, 64)),
+        Case("2 sequences, 10 tokens, 12 heads of 64", (2, 10, 12, 64)),
         Case("other sizes", drawn[0]),
         Case("yet other sizes", drawn[1]),
         Case("a batch of one", (1, *drawn[2][1:])),
@@ -114,16 +114,19 @@ def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
         try:
             made = program(*case.args, **case.kwargs)
         except ValueError:
-            return dict.fromkeys(_SIZES, "refused with ValueError")
-        return {name: getattr(made, name) for name in _SIZES[:3]} | {
-            _SIZES[3]: _type(made.head_dim)
-        }
+            refused = dict.fromkeys(_SIZES, 0) | {"head_dim is of type": "None"}
+            return {"a legal setting is": "refused with ValueError"} | refused
+        taken = {"a legal setting is": "taken", "head_dim is of type": _type(made.head_dim)}
+        return taken | {name: getattr(made, name) for name in _SIZES}
     refusal, message = _refusal(program, case)
     if case.name not in ("refuse: a little too wide", "refuse: a little too narrow"):
         return refusal
     d_model, n_head = case.args
     below = d_model - d_model % n_head
-    return refusal | {_BELOW: _named(below, message), _ABOVE: _named(below + n_head, message)}
+    return refusal | {
+        f"the legal d_model below {d_model}, with {n_head} heads": _named(below, message),
+        f"the legal d_model above {d_model}, with {n_head} heads": _named(below + n_head, message),
+    }
 
 
 def is_a_view(split: Callable[..., Tensor]) -> bool:
@@ -144,17 +147,28 @@ def _drawn_pair(rng: np.random.Generator) -> tuple[int, int]:
 
 
 def _refusal(program: Callable[..., Any], case: Case) -> tuple[dict[str, Any], str]:
+    """How a setting was refused, and the message; a TypeError is welcome where a type is wrong."""
+    sizes = (*case.args, *case.kwargs.values())
+    wrong_type = any(_type(size) != "int" for size in sizes)
     try:
         value = program(*case.args, **case.kwargs)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         return {"refused with": "ValueError", "made instead": "nothing"}, str(error)
-    except (AssertionError, ArithmeticError) as error:
+    except TypeError as error:
+        kind = "ValueError" if wrong_type else "TypeError"
+        return {"refused with": kind, "made instead": "nothing"}, str(error)
+    except Exception as error:
+        if type(error) not in _MEANT_TO_REFUSE:
+            raise
         kind = type(error).__name__
         return {"refused with": kind, "made instead": "nothing"}, str(error)
     return {"refused with": "no error", "made instead": _described(value)}, ""
 
 
 def _described(value: Any) -> str:
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, BaseException):
+        return "an error, returned"
     try:
         value = getattr(value, "head_dim", value)
     except Exception:

@@ -22,10 +22,8 @@ class HeadConfig:
             head_dim, over = divmod(d_model, n_head)
             if over:
                 below, above = d_model - over, d_model - over + n_head
-                raise ValueError(
-                    f"d_model={d_model} does not divide into n_head={n_head}; "
-                    f"{below} and {above} do"
-                )
+                nearest = f"{below} and {above} do" if below else f"{above} does"
+                raise ValueError(f"d_model={d_model} does not divide into {n_head}; {nearest}")
         self.d_model, self.n_head, self.head_dim = d_model, n_head, head_dim
 
 
@@ -147,8 +145,9 @@ HEAD_CONFIG = Answer(
             "names_nothing",
             _variant(lambda d_model, n_head: _refuse(
                 d_model, n_head, "{d_model} must be divisible by {n_head}")),
-            "Refused at the right moment, but the message only repeats the rule. Whoever reads it\n"
-            "has to do the arithmetic alone: name the legal widths on both sides.",
+            "Refused at the right moment, but the nearest legal widths aren't in the message.\n"
+            "Whoever reads it has to do the arithmetic alone: name the nearest multiple of n_head\n"
+            "on each side of d_model.",
         ),
         Wrong(
             "names_one_side",
@@ -165,8 +164,8 @@ HEAD_CONFIG = Answer(
         Wrong(
             "head_dim_must_divide_too",
             _always_divides,
-            "The remainder is refused here even when head_dim was given. Then W_Q is\n"
-            "[d_model, n_head * head_dim], and d_model may be anything.",
+            "The remainder is refused here even when head_dim was given. Then nothing is\n"
+            "divided, and d_model may be anything.",
         ),
         Wrong(
             "ignores_head_dim",
@@ -180,6 +179,13 @@ HEAD_CONFIG = Answer(
                 n_head * head_dim if head_dim else d_model, n_head, head_dim),
             "d_model became n_head * head_dim. The two may differ: d_model is how wide a token\n"
             "is, n_head * head_dim how wide the heads are together.",
+        ),
+        Wrong(
+            "head_dim_stays_none",
+            lambda d_model, n_head, head_dim=None: SimpleNamespace(
+                d_model=d_model, n_head=n_head, head_dim=head_dim),
+            "Without a head_dim the object keeps None. It has to work out the width of a\n"
+            "head from the other two sizes.",
         ),
         Wrong(
             "head_dim_is_a_float",

@@ -26,6 +26,15 @@ def _asserted(d_model, n_head):
     return d_model // n_head
 
 
+def _raises(kind):
+    def program(d_model, n_head):
+        if d_model % n_head:
+            raise kind("a remainder")
+        return d_model // n_head
+
+    return program
+
+
 def _from_fraction(d_model, n_head):
     width = Fraction(d_model, n_head)
     if width.denominator != 1:
@@ -87,6 +96,31 @@ HEAD_DIM = Answer(
             lambda d_model, n_head: None if d_model % n_head else d_model // n_head,
             "With a remainder this returns None, and the caller goes on with it. Raise an error,\n"
             "so that the mistake is seen where it is made.",
+        ),
+        Wrong(
+            "returns_the_error",
+            lambda d_model, n_head: (
+                ValueError("a remainder") if d_model % n_head else d_model // n_head
+            ),
+            "The error is returned here, as if it were a width, and the caller goes on with it.\n"
+            "An error stops the program where it is raised: the word for that is raise.",
+        ),
+        Wrong(
+            "a_type_error",
+            _raises(TypeError),
+            "Such a pair is refused, but as a TypeError. That is for an argument of the wrong\n"
+            "type; both are ints here, and their values don't go together: a ValueError.",
+        ),
+        Wrong(
+            "a_bare_exception",
+            _raises(Exception),
+            "Such a pair is refused, but with a plain Exception. Whoever wants to catch it would\n"
+            "have to catch every error there is; ValueError says which kind it was.",
+        ),
+        Wrong(
+            "prints_and_goes_on",
+            lambda d_model, n_head: None,
+            "Your function returns None. A result that is only printed can't be used; return it.",
         ),
         Wrong(
             "asserts",

@@ -45,6 +45,24 @@ def _as_strided(x, n_head):
     return x.as_strided(size, strides, x.storage_offset())
 
 
+def _split_by_hand(x, n_head):
+    """The loop of the notebook: right in float32, and a copy."""
+    batch, seq, width = x.shape
+    out = torch.zeros(batch, n_head, seq, width // n_head)
+    for place in range(width):
+        out[:, place // (width // n_head), :, place % (width // n_head)] = x[..., place]
+    return out
+
+
+def _merge_by_hand(x):
+    """The loop of the notebook: right in float32 only."""
+    batch, n_head, seq, head_dim = x.shape
+    out = torch.zeros(batch, seq, n_head * head_dim)
+    for head in range(n_head):
+        out[..., head * head_dim : (head + 1) * head_dim] = x[:, head]
+    return out
+
+
 SPLIT_HEADS = Answer(
     reference=split_heads,
     wrong=(
@@ -97,6 +115,26 @@ SPLIT_HEADS = Answer(
             "heads_before_batch",
             lambda x, n_head: x.unflatten(2, (n_head, -1)).permute(2, 0, 1, 3),
             "The heads come before the batch here. The batch stays the first axis.",
+        ),
+        Wrong(
+            "wrong_pair_swapped",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)).transpose(2, 3),
+            "Rightly cut, but the wrong two axes were swapped: this is [batch, seq, head_dim,\n"
+            "n_head]. The token and the head have to change places.",
+        ),
+        Wrong(
+            "heads_before_batch_and_mixed",
+            lambda x, n_head: x.reshape(
+                -1, n_head, x.shape[1], x.shape[2] // n_head).transpose(0, 1),
+            "This reshapes straight to [batch, n_head, seq, head_dim], which gives a head pieces\n"
+            "of several tokens, and then swaps batch and head. Cut the width only, so that batch\n"
+            "and seq stay as they are; then swap the token and the head.",
+        ),
+        Wrong(
+            "by_hand",
+            _split_by_hand,
+            "This is the loop from above. It copies number by number, into a tensor that is\n"
+            "float32 whatever x is. To cut an axis and to swap two axes no loop is needed.",
         ),
         Wrong(
             "heads_backwards",
@@ -198,6 +236,12 @@ MERGE_HEADS = Answer(
             "only_the_last_head",
             lambda x: x[:, -1:].expand(-1, x.shape[1], -1, -1).transpose(1, 2).flatten(2),
             "Every block of the width holds the last head.",
+        ),
+        Wrong(
+            "by_hand_in_float32",
+            _merge_by_hand,
+            "The numbers are in their places, but torch.zeros makes a float32 tensor whatever x\n"
+            "is. No new tensor has to be filled here: order the axes, then join two.",
         ),
         Wrong(
             "batch_mixed",

@@ -28,6 +28,14 @@ def _addresses(x):
     return torch.equal(rows * steps[0] + columns * steps[1], block)
 
 
+def _can_be_joined(x):
+    try:
+        x.view(*x.shape[:2], -1)
+    except RuntimeError:
+        return False
+    return True
+
+
 STRIDES_AFTER_SPLIT = Answer(
     reference=strides_after_split,
     wrong=(
@@ -53,6 +61,30 @@ STRIDES_AFTER_SPLIT = Answer(
             lambda b, t, h, d: (b * t * h * d, d, h * d, 1),
             "The first stride is too long: one sequence is seq * width numbers, however many\n"
             "sequences there are.",
+        ),
+        Wrong(
+            "batch_as_long_as_one_head",
+            lambda b, t, h, d: (t * d, d, h * d, 1),
+            "The first stride is the length of one head. The next sequence begins behind all\n"
+            "heads of this one.",
+        ),
+        Wrong(
+            "only_the_gap",
+            lambda b, t, h, d: (t * h * d, d, (h - 1) * d, 1),
+            "For the token this counts only what lies between, the other heads. A stride is the\n"
+            "whole way from one place to the next, so the head itself counts too.",
+        ),
+        Wrong(
+            "neighbours_without_a_step",
+            lambda b, t, h, d: (t * h * d, d, h * d, 0),
+            "The last stride is 0, so every number of a head would lie at the same place. To the\n"
+            "next place it is one step.",
+        ),
+        Wrong(
+            "backwards",
+            lambda b, t, h, d: (1, h * d, d, t * h * d),
+            "These are the strides from the last axis to the first. The order is that of the\n"
+            "axes, [batch, n_head, seq, head_dim].",
         ),
         Wrong(
             "n_head_for_head_dim",
@@ -124,6 +156,23 @@ IS_CONTIGUOUS_PER_HEAD = Answer(
             "split found them.",
         ),
         Wrong(
+            "one_head_of_every_sequence",
+            lambda x: x[:, 0].is_contiguous(),
+            "x[:, 0] is head 0 of every sequence at once, [batch, seq, head_dim], and between two\n"
+            "of these lie other heads. Look at a single head.",
+        ),
+        Wrong(
+            "rows_can_be_joined",
+            _can_be_joined,
+            "This asks whether the rows of a head can be joined to one. That also works where a\n"
+            "gap of always the same length lies between two numbers.",
+        ),
+        Wrong(
+            "an_answer_for_each_head",
+            lambda x: [head.is_contiguous() for head in x[0]],
+            "This answers head by head. One True or False is asked, for all heads together.",
+        ),
+        Wrong(
             "any_order",
             lambda x: x[0, 0].is_contiguous() or x[0, 0].t().is_contiguous(),
             "Blocks stored column by column pass here too. They have no gaps, but the numbers of\n"
@@ -132,12 +181,14 @@ IS_CONTIGUOUS_PER_HEAD = Answer(
         Wrong(
             "always_false",
             lambda x: False,
-            "This is always False. Some of these tensors do have each head in one piece.",
+            "Here it says False of a tensor that does have each head in one piece. Compare its\n"
+            "strides with those that one head would have alone.",
         ),
         Wrong(
             "always_true",
             lambda x: True,
-            "This is always True. Look at the strides.",
+            "Here it says True of a tensor whose heads have gaps or lie in another order. Look at\n"
+            "both of a head's strides.",
         ),
         Wrong(
             "own_storage",
