@@ -27,6 +27,13 @@ def _own_slice(x, W):
     return torch.stack([x[..., part] @ W[h, part] for h, part in enumerate(parts)], dim=1)
 
 
+def _own_slice_first_rows(x, W):
+    n_head, d_in = W.shape[:2]
+    width = d_in // n_head
+    parts = [x[..., h * width : (h + 1) * width] for h in range(n_head)]
+    return torch.stack([part @ w[:width] for part, w in zip(parts, W, strict=True)], dim=1)
+
+
 def _direct_reshape(x, W):
     (n_head, _, head_dim), (batch, seq, _) = W.shape, x.shape
     return torch.cat([x @ w for w in W], dim=-1).reshape(batch, n_head, seq, head_dim)
@@ -67,6 +74,29 @@ PER_HEAD_QKV = Answer(
             "Here head h reads only its own slice of the token. That is what many pictures\n"
             "show, and it is another layer: a head's matrix has d_in rows, so it reads the\n"
             "whole token.",
+        ),
+        Wrong(
+            "reads_a_slice_with_the_first_rows",
+            _all_three(_own_slice_first_rows),
+            "Here head h reads only its own slice of the token, with the first rows of its\n"
+            "matrix. A head's matrix has d_in rows, one for each number of the token: it reads\n"
+            "the whole token.",
+        ),
+        Wrong(
+            "lists_of_heads",
+            lambda x, *letters: tuple([x @ w for w in W] for W in letters),
+            "The products are right, but each letter is still a Python list with one tensor for\n"
+            "each head. Make one tensor of each list, with an axis for the heads.",
+        ),
+        Wrong(
+            "only_the_queries",
+            lambda x, W_Q, W_K, W_V: x[:, None] @ W_Q,
+            "Only the queries come back. Three tensors are asked: return q, k, v.",
+        ),
+        Wrong(
+            "one_tensor_for_three",
+            lambda x, *letters: torch.stack([x[:, None] @ W for W in letters]),
+            "q, k and v are joined to one tensor. They are asked as three: return q, k, v.",
         ),
         Wrong(
             "direct_reshape",

@@ -66,6 +66,22 @@ STACK_PROJECTIONS = Answer(
             "here: every number of every head has its own place in the wide matrix.",
         ),
         Wrong(
+            "sum_of_heads",
+            lambda W: W.sum(dim=0),
+            "The heads are added up to one matrix [d_in, head_dim]. Nothing is to be computed\n"
+            "here: every number of every head has its own place in the wide matrix.",
+        ),
+        Wrong(
+            "two_heads_only",
+            lambda W: torch.cat([W[0], W[1]], dim=1),
+            "Only the matrices of heads 0 and 1 are here. There are as many as W is long.",
+        ),
+        Wrong(
+            "rows_as_lists",
+            lambda W: torch.cat(list(W), dim=1).tolist(),
+            "These are Python lists, as in the loop above. One tensor is asked.",
+        ),
+        Wrong(
             "unchanged",
             lambda W: W.transpose(0, 1),
             "The three axes are in the right order and still three. Join the last two into one.",
@@ -122,6 +138,12 @@ def _columns_innermost(W, n_head, interleaved=False):
     cut = (n_head, -1, 3) if interleaved else (3, -1, n_head)
     order = (3, 1, 0, 2) if interleaved else (1, 3, 0, 2)
     return W.unflatten(1, cut).permute(order).unbind(0)
+
+
+def _interleaved_by_one_reshape(W, n_head, interleaved=False):
+    if not interleaved:
+        return unstack_from_fused_qkv(W, n_head)
+    return W.reshape(n_head, 3, W.shape[0], -1).unbind(1)
 
 
 def _each(change):
@@ -183,6 +205,37 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             "The right third of the columns, then a direct reshape to [n_head, d_in, head_dim].\n"
             "That keeps the order of the numbers and so gives a head rows of several heads. Cut\n"
             "the columns first, then move the axes.",
+        ),
+        Wrong(
+            "rows_cut_into_thirds",
+            lambda W, n_head, interleaved=False: tuple(
+                third.reshape(n_head, W.shape[0], -1) for third in W.reshape(3, W.shape[0], -1)
+            ),
+            "Here a reshape to [3, d_in, ...] cuts between rows, so that a letter gets whole rows\n"
+            "of the fused matrix, and a head as well. A letter and a head own columns, in every\n"
+            "row: only the axis of the columns may be cut.",
+        ),
+        Wrong(
+            "interleaved_rows_mixed",
+            _interleaved_by_one_reshape,
+            "The interleaved matrix is reshaped straight to [n_head, 3, d_in, head_dim]. That\n"
+            "keeps the order of the numbers, so that a head gets whole rows of the fused matrix.\n"
+            "Only the axis of the columns may be cut; move the axes after.",
+        ),
+        Wrong(
+            "one_tensor_for_three",
+            lambda W, n_head, interleaved=False: torch.stack(
+                unstack_from_fused_qkv(W, n_head, interleaved)
+            ),
+            "The three letters are still one tensor, [3, n_head, d_in, head_dim]. Return three.",
+        ),
+        Wrong(
+            "no_answer_for_interleaved",
+            lambda W, n_head, interleaved=False: (
+                None if interleaved else unstack_from_fused_qkv(W, n_head)
+            ),
+            "With interleaved=True nothing comes back. The columns stand in another order then;\n"
+            "they still have to be taken apart.",
         ),
         Wrong(
             "heads_not_in_front",
