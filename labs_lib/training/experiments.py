@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from labs_lib.training.byte_text import ByteText, text_hash
+from labs_lib.training.census import HeadCensus
 from labs_lib.training.layers import Attend
 from labs_lib.training.loop import Task, train
 from labs_lib.training.retrieval import TwoRules, TwoTargets
@@ -54,6 +55,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         claims=("C41", "C61"),
         measure="loss",
         variants={f"n_head={n_head}": ByteText(n_head=n_head) for n_head in (1, 2, 4, 8, 16, 32)},
+    ),
+    "head_census": Experiment(
+        question="How sharply do trained heads choose, and do spare heads steady the training?",
+        claims=("C51", "C52"),
+        measure="loss",
+        variants={"n_head=1": HeadCensus(n_head=1), "n_head=8": HeadCensus(n_head=8)},
+        seeds=(0, 1, 2, 3, 4),
     ),
     "without_w_o": Experiment(
         question="What does the loss say when W_O is left out?",
