@@ -63,7 +63,7 @@ def page(
             _list("Handed in", files),
             _list("Noticed", notes),
             *labs,
-            f'<p class="quiet">{_text(run.fence)}</p>',
+            f'<p class="quiet fence">{_text(run.fence)}</p>',
             "</body></html>\n",
         ]
     )

@@ -219,7 +219,8 @@ def _report(
 def _summary(report: Report, out: Path) -> str:
     open_rows = sum(1 for row in report.rows if any(o.points is None for o in row.outcomes))
     waiting = f", {open_rows} of them with something to decide" if open_rows else ""
-    return f"{len(report.rows)} submissions{waiting}; the marks are in {out / 'grades.csv'}"
+    count = f"{len(report.rows)} submission{'s' if len(report.rows) != 1 else ''}"
+    return f"{count}{waiting}; the marks are in {out / 'grades.csv'}"
 
 
 class _Progress:

@@ -115,9 +115,18 @@ def _walk(folder: Path, above: tuple[str, ...], left_out: list[str]) -> Iterator
                 if len(parts) < _DEEPEST:
                     yield from list(_walk(Path(child.path), parts, left_out))
             except OSError as error:
-                left_out.append(f"{label} can't be read: {error.strerror}")
+                yield _Entry((*parts, "folder.ipynb"), _refusal(f"{label}: {error.strerror}"))
         elif child.is_file(follow_symlinks=False):
             yield _Entry(parts, _file_reader(Path(child.path)))
+
+
+def _refusal(reason: str) -> Callable[[], bytes]:
+    """The reader of what can't be read, so that its student has a row that says so."""
+
+    def read() -> bytes:
+        raise Unreadable(f"the folder can't be read ({reason})")
+
+    return read
 
 
 def _file_reader(path: Path) -> Callable[[], bytes]:

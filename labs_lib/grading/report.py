@@ -80,6 +80,9 @@ def check_target(out: Path, source: Path) -> None:
         raise UsageError(
             f"{out} and the submissions {source} lie in one another; give another --out"
         )
+    parent = next(folder for folder in out.resolve().parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise UsageError(f"{out} can't be made, since {parent} can't be written to")
     strangers = _strangers(out) if out.is_dir() else []
     if strangers:
         raise UsageError(

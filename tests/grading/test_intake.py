@@ -284,3 +284,21 @@ def test_nothing_to_grade_is_one_clear_sentence(tmp_path):
             collect(source)
     with pytest.raises(UsageError, match="one notebook"):
         collect(tmp_path / "one.ipynb")
+
+
+def test_a_folder_that_can_not_be_read_has_a_row_and_a_reason(tmp_path, monkeypatch):
+    tree(tmp_path, "ann/a.ipynb", "bob/b.ipynb")
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("bob"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = {one.student: one for one in collect(tmp_path)[0]}
+    with pytest.raises(Unreadable, match="Permission denied"):
+        found["bob"].files[0].read()
+    monkeypatch.setattr(os, "scandir", lambda path: real(tmp_path / "none"))
+    with pytest.raises(UsageError, match="can't be read"):
+        collect(tmp_path)

@@ -1,16 +1,17 @@
 """Each wrong program costs exactly the exercises that it is planted in; each right one costs none.
 
-Student n hands in every lab with wrong program n in the even (or the odd) exercises and a right
-program in the others. The programs come from the answers by name, so here alone the fenced kernel
-sees the whole library.
+The programs come from the answers by name, so here alone the fenced kernel sees the whole library.
+One long notebook per lab holds every wrong program, each between two right ones.
 """
 
 from __future__ import annotations
 
 import io
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import nbformat
 import pytest
 from pupils import dump
 
@@ -18,92 +19,110 @@ import labs_lib
 from labs_lib.answers import answer
 from labs_lib.checking.syntax import read
 from labs_lib.checking.verdict import source_of
-from labs_lib.exercises import exercises, labs
+from labs_lib.exercises import exercise, labs
 from labs_lib.grading import key as room
 from labs_lib.grading.course import Course, stub_of
 from labs_lib.grading.grade import grade
+from labs_lib.grading.judge import judge
+from labs_lib.grading.run import run_notebook
 from labs_lib.grading.sandbox import Limits
+from labs_lib.grading.transplant import CHECK_TAG
 from labs_lib.notebook.cells import exercise_name, role
+from labs_lib.notebook.matching import Answer, Piece
 
 pytestmark = pytest.mark.slow
 
-NUMBERS = [lab.number for lab in labs() if Course(lab).file.is_file()]
-MOST = max(len(answer(item.name).wrong) for item in exercises())
+COURSES = [Course(lab) for lab in labs()]
+SLOWLY = Limits(cell_s=60, notebook_s=900, cpu_s=900)
 
 
-def program(item, wrong, number):
-    """The text of a cell that takes a program from the answers; empty where there is none."""
+@pytest.fixture(autouse=True)
+def _the_whole_library(monkeypatch):
+    def copied(target, from_lab, **_):
+        shutil.copytree(
+            Path(labs_lib.__file__).parent,
+            target / "labs_lib",
+            ignore=shutil.ignore_patterns("__pycache__", "grading", "authoring"),
+        )
+
+    monkeypatch.setattr(room, "build_library", copied)
+
+
+def right(item, number):
+    """The text of a cell with one of the right programs, in turn."""
     known = answer(item.name)
     if item.kind != "function":
-        value = known.wrong[number % len(known.wrong)].program if wrong else known.reference
-        return f"{item.short} = {value!r}"
-    if wrong:
-        if number >= len(known.wrong):
-            return ""
-        text = _take(item, f"wrong[{number}].program")
-        reading = read(source_of(known.wrong[number].program), item.forbidden)
-        return text + "".join(f"\n# a text that names it\n{n}" for n in _names(item, reading))
-    choices = ["reference", *(f"right[{n}].program" for n in range(len(known.right)))]
-    return _take(item, choices[number % len(choices)])
+        return f"{item.short} = {known.reference!r}"
+    which = ["reference", *(f"right[{n}].program" for n in range(len(known.right)))]
+    return _take(item, which[number % len(which)])
+
+
+def wrong(item, number):
+    """The text of a cell with a wrong program, and the names that its own text would show."""
+    program = answer(item.name).wrong[number].program
+    if item.kind != "function":
+        return f"{item.short} = {program!r}"
+    names = read(source_of(program), item.forbidden).forbidden
+    shown = "".join(f"\n_ = lambda: torch.{name.rpartition('.')[2]}" for name in names)
+    return _take(item, f"wrong[{number}].program") + shown
 
 
 def _take(item, which):
-    return f"from labs_lib.answers import answer\n{item.short} = answer({item.name!r}).{which}"
+    """Write the exercise's name in hex: as plain text it would be a trace of a forbidden one."""
+    name = f'bytes.fromhex("{item.name.encode().hex()}").decode()'
+    return f"from labs_lib.answers import answer\n{item.short} = answer({name}).{which}"
 
 
-def _names(item, reading):
-    return [name.rpartition(".")[2] for name in reading.forbidden]
+def _cell(text, label, expected=None):
+    cell = nbformat.v4.new_code_cell(text, metadata={"labs": label})
+    if expected is not None:
+        cell.metadata["tags"], cell.execution_count = [CHECK_TAG], 1
+        cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=expected)]
+    return cell
 
 
-def plant(number, parity):
-    """A student's notebooks, and the exercises in which a wrong program was planted."""
-    notebooks, wrong = {}, set()
-    for lab in NUMBERS:
-        whole = stub_of(Course(next(one for one in labs() if one.number == lab)))
-        for index, item in enumerate(exercises(lab)):
-            text = program(item, True, number) if index % 2 == parity else ""
-            if text:
-                wrong.add(item.name)
-            cell = next(
-                c for c in whole.cells if role(c) == "answer" and exercise_name(c) == item.name
-            )
-            cell.source = text or program(item, False, number)
-        notebooks[f"{lab:02d}.ipynb"] = dump(whole)
-    return notebooks, wrong
-
-
-def whole_library(target, from_lab, **_):
-    shutil.copytree(
-        Path(labs_lib.__file__).parent,
-        target / "labs_lib",
-        ignore=shutil.ignore_patterns("__pycache__", "grading", "authoring"),
+@pytest.mark.parametrize("course", COURSES, ids=lambda course: course.lab.name)
+def test_every_second_program_is_wrong_and_every_second_one_fails(course, tmp_path):
+    key = room.make_key(course, 77, tmp_path, limits=SLOWLY)
+    setup = [c.source for c in course.notebook.cells if role(c) == "setup"]
+    cells = [_cell(text, {"role": "setup"}) for text in setup]
+    texts, passes = {}, {}
+    for item in course.exercises:
+        for number in range(len(answer(item.name).wrong)):
+            for good, make in ((False, wrong), (True, right)):
+                label = f"{item.name} {number} {good}"
+                texts[label], passes[label] = make(item, number), good
+                mark = {"exercise": label}
+                cells.append(_cell(texts[label], mark | {"role": "answer"}))
+                check = f"check({item.name!r}, {item.short})"
+                cells.append(_cell(check, mark | {"role": "check"}, key.expected[item.name]))
+    runs = run_notebook(
+        nbformat.v4.new_notebook(cells=cells), policy=key.policy, out=tmp_path / "run"
     )
+    for label, good in passes.items():
+        item = exercise(label.partition(" ")[0])
+        mine = [replace(run, exercise=item.name) for run in runs if run.exercise == label]
+        answers = {e.name: Answer(e.name) for e in course.exercises}
+        answers[item.name] = Answer(item.name, (Piece(texts[label], 1, ""),), attempted=True)
+        one = next(o for o in judge(key, answers, mine) if o.exercise == item.name)
+        assert (one.status == "pass") == good, (label, one)
+        assert one.status in ("pass", "fail", "error"), (label, one)
+        assert good or one.lines, label
 
 
-def test_planted_programs_cost_exactly_their_exercises(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "build_library", whole_library)
-    planted = {}
-    for number in range(MOST):
-        for parity in (0, 1):
-            student = f"student {number} {parity}"
-            notebooks, planted[student] = plant(number, parity)
-            (tmp_path / "in" / student).mkdir(parents=True)
-            for name, content in notebooks.items():
-                (tmp_path / "in" / student / name).write_bytes(content)
-    report = grade(
-        tmp_path / "in",
-        tmp_path / "out",
-        labs=NUMBERS,
-        limits=Limits(cell_s=60, notebook_s=600),
-        stream=io.StringIO(),
-    )
-    for row in report.rows:
-        lost = {one.exercise: one for one in row.outcomes if one.status != "pass"}
-        assert set(lost) == planted[row.student], [
-            (row.student, name, lost[name].status if name in lost else "pass", lost.get(name))
-            for name in set(lost) ^ planted[row.student]
-        ]
-        assert {one.status for one in lost.values()} <= {"fail", "error"}
-    assert set().union(*planted.values()) == {
-        item.name for number in NUMBERS for item in exercises(number)
-    }
+@pytest.mark.parametrize("parity", [0, 1])
+def test_wrong_programs_in_every_second_exercise_cost_exactly_those(tmp_path, parity):
+    planted, folder = set(), tmp_path / "in" / "ann"
+    folder.mkdir(parents=True)
+    for course in COURSES:
+        whole = stub_of(course)
+        cells = {exercise_name(cell): cell for cell in whole.cells if role(cell) == "answer"}
+        for index, item in enumerate(course.exercises):
+            bad = index % 2 == parity
+            cells[item.name].source = wrong(item, 0) if bad else right(item, 0)
+            planted |= {item.name} if bad else set()
+        (folder / f"{course.lab.number:02d}.ipynb").write_bytes(dump(whole))
+    (row,) = grade(tmp_path / "in", tmp_path / "out", limits=SLOWLY, stream=io.StringIO()).rows
+    lost = {one.exercise: one for one in row.outcomes if one.status != "pass"}
+    assert set(lost) == planted, [lost.get(name, name) for name in set(lost) ^ planted]
+    assert row.total == sum(o.maximum for o in row.outcomes if o.exercise not in planted)

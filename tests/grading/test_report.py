@@ -134,3 +134,9 @@ def test_a_folder_with_other_content_is_never_replaced(tmp_path):
     (out / "results.json").write_text('{"made_by": "another", "files": []}', encoding="utf-8")
     with pytest.raises(UsageError):
         check_target(out, tmp_path / "in")
+
+
+def test_a_place_that_can_not_be_written_to_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="can't be made"):
+        check_target(tmp_path / "file" / "out", tmp_path / "in")
