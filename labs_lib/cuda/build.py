@@ -1,0 +1,142 @@
+"""Makes libraries from kernels, and the runner that they run in."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from labs_lib.cuda import cache, compilers
+from labs_lib.cuda.diagnose import explain
+from labs_lib.cuda.errors import BuildError
+from labs_lib.cuda.rewrite import rewrite
+from labs_lib.cuda.source import Signature
+
+LIBRARY = "kernel.so"
+
+
+def runner() -> Path:
+    """The program that a launch runs in; built once for each user and machine."""
+    compiler = compilers.need_host_compiler()
+    key = cache.key_of(
+        "runner", compilers.version(compiler), compilers.header_hash(), compilers.machine()
+    )
+
+    def build(folder: Path) -> None:
+        source = compilers.HOST / "runner" / "runner.cpp"
+        command = [compiler, *compilers.RUNNER, str(source), "-o", str(folder / "runner"), "-ldl"]
+        done = _call(command)
+        if done.returncode:
+            raise BuildError(f"The runner of kernels could not be built:\n{done.stderr}")
+
+    return cache.get(key, "runner", build)
+
+
+def host_library(
+    source: str, kernels: list[Signature], *, trace: bool = False, filename: str = "cell.cu"
+) -> Path:
+    """A library with the kernels for the CPU.
+
+    Raises: CompileError with the cell's own line; BuildError without a compiler.
+    """
+    text = rewrite(source, trace=trace) + host_entries(kernels)
+    compiler = compilers.need_host_compiler()
+    flags = compilers.host_flags(trace)
+    key = cache.key_of(
+        text,
+        filename,
+        *flags,
+        compilers.version(compiler),
+        compilers.header_hash(),
+        compilers.machine(),
+    )
+
+    def build(folder: Path) -> None:
+        cell = folder / Path(filename).name
+        cell.write_text(text, encoding="utf-8")
+        include = [f"-I{compilers.HOST / 'include'}", "-include", compilers.HOST / "cuda_host.h"]
+        command = [compiler, *flags, *map(str, include), "-x", "c++", "-c", cell.name]
+        done = _call([*command, "-o", "kernel.o"], folder)
+        if done.returncode == 0:
+            # Linked apart: -fsanitize would bring the sanitizer's own runtime.
+            link = [compiler, "-shared", "kernel.o", "-o", LIBRARY]
+            done = _call([*link, *(["-undefined", "dynamic_lookup"] if _mac() else [])], folder)
+        if done.returncode:
+            raise explain(done.stdout + done.stderr, source, text, cell.name)
+        (folder / "kernel.o").unlink()
+
+    return cache.get(key, LIBRARY, build)
+
+
+def device_library(source: str, kernels: list[Signature], arch: str, filename: str) -> Path:
+    """A library that launches the kernels on a GPU of the given architecture (`sm_90`).
+
+    Raises: CompileError with the cell's own line; BuildError without nvcc.
+    """
+    nvcc = compilers.nvcc()
+    if nvcc is None:
+        raise BuildError(
+            "Tensors on a GPU need nvcc, which was not found. Install the CUDA toolkit of torch's "
+            "version, or move the tensors to the CPU: the same kernel runs there."
+        )
+    text = source + device_entries(kernels)
+    flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC", "-lineinfo"]
+    flags += ["-gencode", f"arch=compute_{arch[3:]},code={arch}"]
+    key = cache.key_of(text, filename, *flags, compilers.version(nvcc))
+
+    def build(folder: Path) -> None:
+        cell = folder / Path(filename).name
+        cell.write_text(text, encoding="utf-8")
+        done = _call([nvcc, *flags, cell.name, "-o", LIBRARY], folder)
+        if done.returncode:
+            raise explain(done.stdout + done.stderr, source, text, cell.name)
+
+    return cache.get(key, LIBRARY, build)
+
+
+def entry_name(kernel: Signature) -> str:
+    """The C name under which a kernel of a library is called."""
+    return "labs_entry_" + "".join(c if c.isalnum() else f"_{ord(c):x}_" for c in kernel.spelled)
+
+
+def host_entries(kernels: list[Signature]) -> str:
+    """One C function for each kernel: takes the addresses of the arguments."""
+    return "\n" + "".join(
+        f'extern "C" LABS_MEMBER void {entry_name(k)}(void** a) {{ lab::call({k.spelled}, a); }}\n'
+        for k in kernels
+    )
+
+
+def device_entries(kernels: list[Signature]) -> str:
+    """One C function for each kernel: launches on a device and stream, and says what failed."""
+    return "\n#include <cuda_runtime.h>\n" + "".join(
+        f"""extern "C" const char* {entry_name(k)}(
+    void** a, const unsigned* g, const unsigned* b, size_t bytes, void* stream, int device) {{
+    int before = 0;
+    cudaGetDevice(&before);
+    cudaError_t e = cudaSetDevice(device);
+    if (e == cudaSuccess && bytes > 48 * 1024)
+        e = cudaFuncSetAttribute(
+            (const void*){k.spelled}, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (e == cudaSuccess)
+        e = cudaLaunchKernel((const void*){k.spelled}, dim3(g[0], g[1], g[2]),
+                             dim3(b[0], b[1], b[2]), a, bytes, (cudaStream_t)stream);
+    cudaError_t late = cudaGetLastError();
+    cudaSetDevice(before);
+    if (e == cudaSuccess) e = late;
+    return e == cudaSuccess ? nullptr : cudaGetErrorString(e);
+}}
+"""
+        for k in kernels
+    )
+
+
+def _call(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
+
+
+def _mac() -> bool:
+    import sys
+
+    return sys.platform == "darwin"

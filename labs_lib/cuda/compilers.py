@@ -1,0 +1,116 @@
+"""The compilers of this machine and how they are called."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from labs_lib.cuda.errors import BuildError
+
+HOST = Path(__file__).parent / "host"
+COMMON = [
+    "-std=c++17",
+    "-fPIC",
+    "-w",
+    "-fno-exceptions",
+    "-fno-gnu-unique",
+    "-fdiagnostics-color=never",
+]
+COMMON += ["-fmax-errors=8", "-fno-strict-aliasing", "-fstack-clash-protection", "-g1"]
+# No -ffast-math: masks of -INFINITY must stay what they are.
+FAST = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
+# As written: no load may be moved, merged or split before it is counted.
+TRACE = ["-O0", "-fsanitize=thread", "-DLABS_TRACE", "-fno-builtin"]
+GCC_TRACE = ["--param", "tsan-distinguish-volatile=1", "-fno-tree-sra"]
+RUNNER = ["-std=c++17", "-O2", "-g1", "-w", "-rdynamic", "-pthread"]
+
+
+@cache
+def host_compiler() -> str | None:
+    """The C++ compiler: `CXX` if it is set, else g++, clang++ or c++; None where there is none."""
+    for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    return None
+
+
+def need_host_compiler() -> str:
+    """The C++ compiler, or a BuildError that says which package brings one."""
+    found = host_compiler()
+    if found:
+        return found
+    way = {
+        "Darwin": "Install one with `xcode-select --install`",
+        "Windows": "Use WSL (Ubuntu) or Colab, and there `sudo apt install g++`",
+    }.get(platform.system(), "Install one with `sudo apt install g++` (Fedora: `gcc-c++`)")
+    raise BuildError(
+        f"Kernels need a C++ compiler, and this machine has none. {way}, then run the cell again; "
+        "the recorded traces of lab 09 can be read without one."
+    )
+
+
+@cache
+def version(compiler: str) -> str:
+    """What tells two compilers apart: path, size and time of the file, and its own words."""
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    stat = os.stat(os.path.realpath(compiler))
+    return f"{compiler} {stat.st_size} {stat.st_mtime_ns} {done.stdout.strip()}"
+
+
+@cache
+def is_clang(compiler: str) -> bool:
+    """Whether a compiler is clang, by whatever name it is called."""
+    return "clang" in version(compiler).lower()
+
+
+def host_flags(trace: bool) -> list[str]:
+    """How a kernel is compiled for the CPU."""
+    clang = is_clang(need_host_compiler())
+    common = [f for f in COMMON if not (clang and f in ("-fno-gnu-unique", "-fmax-errors=8"))]
+    common += ["-ferror-limit=8"] if clang else []
+    if not trace:
+        return [*common, *FAST, *_native()]
+    extra = ["-mllvm", "-tsan-instrument-read-before-write=1"] if clang else GCC_TRACE
+    return [*common, *TRACE, *extra, "-ftrivial-auto-var-init=pattern"]
+
+
+def _native() -> list[str]:
+    return ["-march=native"] if platform.machine() in ("x86_64", "AMD64") else []
+
+
+@cache
+def machine() -> str:
+    """What code for this very processor depends on; part of each key, as homes are shared."""
+    flags = ""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            flags = next((li for li in file if li.startswith(("flags", "Features"))), "")
+    return f"{platform.system()} {platform.machine()} {flags}"
+
+
+@cache
+def header_hash() -> str:
+    """Changes when any file of the host does."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in HOST.rglob("*") if p.suffix in (".h", ".cpp")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def nvcc() -> str | None:
+    """CUDA's own compiler, from PATH, CUDA_HOME or the usual place."""
+    found = shutil.which("nvcc")
+    if found:
+        return found
+    for root in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        candidate = Path(root or "/nonexistent") / "bin" / "nvcc"
+        if candidate.exists():
+            return str(candidate)
+    return None

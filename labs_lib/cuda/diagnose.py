@@ -1,0 +1,76 @@
+"""Makes a student's message from a compiler's log: the first error, at the cell's own line."""
+
+from __future__ import annotations
+
+import re
+
+from labs_lib.cuda.errors import CompileError
+
+HINTS = [
+    (r"expected [‘'].?;.?[’'].*before|expected a .;.", "A `;` is missing, often a line above."),
+    (r"'?threadidx|blockidx|blockdim", "CUDA's names are threadIdx, blockIdx, blockDim, gridDim."),
+    (r"no matching function for call to .*atomic", "Both arguments of an atomic are of one type."),
+    (r"discards qualifiers|assignment of read-only|expression must be a modifiable",
+     "The parameter is `const`: it may be read only. Drop `const` from what the kernel writes."),
+    (r"was not declared in this scope|is undefined",
+     "The name is misspelled, declared further down, or declared inside another pair of braces."),
+    (r"expected [‘'].?\}.?[’'] at end of input|expected a .\}.", "A closing brace `}` is missing."),
+    (r"invalid conversion|cannot convert|incompatible with parameter",
+     "The two types differ; look for a missing `*`, `&` or index."),
+    (r"invalid types .* for array subscript", "More indices than the array has dimensions."),
+    (r"ambiguous overload", "half with float: convert first, as in `__half2float(h) * x`."),
+    (r"redefinition|redeclared|already been declared", "The name is declared twice."),
+    (r"stray", "A character that is no C++, often a quote or dash pasted from a document."),
+    (r"unsupported GNU version", "The host compiler is newer than this CUDA toolkit allows."),
+]  # fmt: skip
+
+
+def explain(log: str, source: str, rewritten: str, filename: str) -> CompileError:
+    """The CompileError for a log; columns are moved back to the student's own text."""
+    place = re.escape(filename)
+    gcc = re.search(rf"^{place}:(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", log, re.MULTILINE)
+    nvcc = re.search(rf"^{place}\((\d+)\)()(?:: fatal)?: (?:catastrophic )?error(?: #\S+)?: (.*)$",
+                     log.replace(": error", ": error"), re.MULTILINE)  # fmt: skip
+    found = gcc or nvcc
+    lines = source.split("\n")
+    if not found or int(found[1]) > len(lines):
+        return CompileError(_unknown(log), log=log)
+    line, message = int(found[1]), found[3].strip()
+    out = [f"line {line}: {message}", f"  {lines[line - 1]}"]
+    column = _column(lines[line - 1], _line(rewritten, line), int(found[2] or 0), message)
+    if column is not None:
+        out.append("  " + re.sub(r"[^\t]", " ", lines[line - 1][:column]) + "^")
+    hint = next((text for pattern, text in HINTS if re.search(pattern, message, re.I)), None)
+    if hint:
+        out.append(hint)
+    more = len(re.findall(rf"^{place}[:(]\d+.*error", log, re.MULTILINE)) - 1
+    if more > 0:
+        out.append(f"({more} more after it; the first is the one to mend.)")
+    return CompileError("\n".join(out), line=line, log=log)
+
+
+def _line(text: str, number: int) -> str:
+    lines = text.split("\n")
+    return lines[number - 1] if number <= len(lines) else ""
+
+
+def _column(own: str, compiled: str, column: int, message: str) -> int | None:
+    """Where the caret stands in the student's line; None where it can't be told."""
+    if own == compiled and 0 < column <= len(own) + 1:
+        return column - 1
+    words = re.findall(r"[‘'\"]([A-Za-z_]\w*)", message)
+    if 0 < column <= len(compiled):
+        words.insert(0, re.match(r"\w*", compiled[column - 1 :])[0])
+    for word in words:
+        at = re.search(rf"\b{re.escape(word)}\b", own) if word else None
+        if at:
+            return at.start()
+    return None
+
+
+def _unknown(log: str) -> str:
+    """The first line of a log that names an error, when it names none of the cell's lines."""
+    first = next((li for li in log.splitlines() if "error" in li.lower()), log.strip()[:400])
+    if "undefined" in log and "multiple definition" not in log:
+        first += "\nA function is declared but nowhere defined."
+    return f"The kernel could not be built: {first.strip()}"

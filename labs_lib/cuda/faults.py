@@ -1,0 +1,172 @@
+"""Says what stopped a kernel, in words: what, which thread of which block, which line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from labs_lib.cuda.errors import KernelFault
+from labs_lib.cuda.layout import SHARED
+from labs_lib.cuda.lines import lines_of
+
+KINDS = [
+    "none", "timeout", "wild-pointer", "stack-overflow", "division-by-zero", "illegal", "stopped",
+    "barrier", "warp-barrier", "shared-memory", "out-of-bounds", "guard", "mask", "start",
+    "misaligned",
+]  # fmt: skip
+
+
+def explain(report, code: int, launch, library: Path, source: str, trace: bool) -> KernelFault:
+    """The KernelFault for a run that did not come to its end."""
+    fault = report["fault"]
+    kind = KINDS[fault["kind"]] if fault["kind"] < len(KINDS) else "none"
+    if kind == "none":
+        return KernelFault(
+            f"The kernel's process ended without a word (code {code}); most likely it was killed "
+            "for its memory, or wrote over memory that is not its own.",
+            kind="killed",
+        )
+    pc = int(fault["pc"])
+    at = pc if fault["size"] <= 1 and kind not in ("out-of-bounds", "misaligned") else pc - 1
+    lines = source.split("\n")
+    line = int(fault["line"]) or (lines_of(library, [at], len(lines)).get(at) if pc else None)
+    name = _region(report, launch, int(fault["region"]), int(fault["offset"]))
+    if kind == "wild-pointer" and int(fault["region"]) >= 0:
+        kind = "out-of-bounds"
+    text = _WORDS[kind](fault, name, launch)
+    unknown = kind in ("start", "guard")
+    thread, block = (None, None) if unknown else (places(fault["at"]))
+    where = [] if unknown else [f"thread {thread}", f"block {block}"]
+    if line:
+        where.insert(0, f"line {line}")
+    message = f"{text}\n  at {', '.join(where)}" if where else text
+    if line and line <= len(lines):
+        message += f":\n    {lines[line - 1].strip()}"
+    if not trace and kind in ("guard", "wild-pointer"):
+        message += "\nk.trace[grid, block](...) finds the line."
+    return KernelFault(message, kind=kind, thread=thread, block=block, line=line)
+
+
+def places(place: np.ndarray) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Thread and block of a place, as tuples (x, y, z)."""
+    return tuple(map(int, place["thread"])), tuple(map(int, place["block"]))
+
+
+def _region(report, launch, index: int, offset: int) -> dict:
+    """The tensor or shared variable that an offset lies in or near: name, element, size."""
+    if 0 <= index < len(launch.regions):
+        region = launch.regions[index]
+        return element(region, offset)
+    if index == SHARED:
+        return {"name": "shared memory", "at": offset, "unit": "byte", "count": 0}
+    return {"name": "", "at": offset, "unit": "byte", "count": 0}
+
+
+def element(region, offset: int) -> dict:
+    """The argument and the element of it that stand at an offset of a region."""
+    best = 0
+    address = region.low + offset
+    for i, tensor in enumerate(region.tensors):
+        size = tensor.numel() * tensor.element_size()
+        if tensor.data_ptr() <= address < tensor.data_ptr() + size:
+            best = i
+            break
+    tensor = region.tensors[best]
+    index = (address - tensor.data_ptr()) // tensor.element_size()
+    return {"name": region.names[best], "at": index, "unit": "element", "count": tensor.numel()}
+
+
+def _timeout(f, where, launch) -> str:
+    return (
+        "The kernel used up its time and was stopped. Look for a loop that never ends "
+        "(LABS_CUDA_SECONDS allows more)."
+    )
+
+
+def _bounds(f, where, launch) -> str:
+    verb = "writes" if f["write"] else "reads"
+    if where["name"] == "shared memory":
+        return f"A thread {verb} outside of its shared arrays."
+    at, count = where["at"], where["count"]
+    how = f"{-at} before its start" if at < 0 else f"{at - count + 1} past its last element"
+    index = f"[{at}]" if where["unit"] == "element" else ""
+    return f"A thread {verb} {where['name']}{index}, {how} ({where['name']} has {count} elements)."
+
+
+def _wild(f, where, launch) -> str:
+    verb = "writes to" if f["write"] else "reads from"
+    at = int(f["offset"]) & (2**64 - 1)
+    null = " (a null pointer: is a tensor empty?)" if at < 4096 else ""
+    return f"A thread {verb} address {at:#x}, which belongs to no tensor{null}."
+
+
+def _barrier(f, where, launch) -> str:
+    other, _ = places(f["other"])
+    if f["text"] == b"sites":
+        return (
+            f"Threads of one block wait at different barriers: thread {other} came to the "
+            f"__syncthreads() of line {int(f['other_line'])}. Every thread must reach the same one."
+        )
+    return (
+        f"Threads wait at a __syncthreads() that thread {other} never reaches: it has ended. On a "
+        "GPU this is undefined. Don't return, and don't branch, before a barrier."
+    )
+
+
+def _warp(f, where, launch) -> str:
+    other, _ = places(f["other"])
+    mask = int(f["offset"]) & 0xFFFFFFFF
+    what = {
+        b"ended": "has ended",
+        b"barrier": f"waits at the barrier of line {int(f['other_line'])}",
+        b"sites": f"is at another warp operation, in line {int(f['other_line'])}",
+    }.get(bytes(f["text"]), "uses another mask")
+    return (
+        f"A warp operation with mask {mask:#010x} waits for lanes that don't come: thread {other} "
+        f"{what}. All lanes of the mask must call it together."
+    )
+
+
+def _shared_limit(f, where, launch) -> str:
+    what = "static shared memory" if f["write"] else "shared memory"
+    return (
+        f"A block needs {int(f['offset'])} bytes of {what}, at most {int(f['size'])} are there; "
+        f"`{f['text'].decode()}` no longer fits. Use smaller tiles."
+    )
+
+
+def _mask(f, where, launch) -> str:
+    return (
+        f"A lane calls a warp operation whose mask, {int(f['offset']) & 0xFFFFFFFF:#010x}, "
+        "leaves that lane out."
+    )
+
+
+def _misaligned(f, where, launch) -> str:
+    return (
+        f"A {int(f['size'])}-byte access to {where['name']} at an address that is no multiple of "
+        f"{int(f['size'])}; a GPU stops there. Vector types need aligned rows."
+    )
+
+
+_WORDS = {
+    "timeout": _timeout,
+    "wild-pointer": _wild,
+    "stack-overflow": lambda f, w, _: (
+        "A thread's stack is full: recursion without end, or a local array that is too large."
+    ),
+    "division-by-zero": lambda f, w, _: "A thread divides an integer by zero.",
+    "illegal": lambda f, w, _: "A thread came to an illegal instruction.",
+    "stopped": lambda f, w, _: f"The kernel stopped itself: {f['text'].decode(errors='replace')}.",
+    "barrier": _barrier,
+    "warp-barrier": _warp,
+    "shared-memory": _shared_limit,
+    "out-of-bounds": _bounds,
+    "guard": _bounds,
+    "mask": _mask,
+    "start": lambda f, w, _: (
+        f"The kernel could not be started: {f['text'].decode(errors='replace')}."
+    ),
+    "misaligned": _misaligned,
+}

@@ -1,0 +1,267 @@
+#include "block.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern "C" {
+__thread lab::Thread* labs_now = nullptr;
+}
+
+namespace host {
+
+thread_local Worker* t_worker = nullptr;
+
+static void describe(Fault& f, const Fiber& a, const Fiber* b) {
+    f.at = place_of(&a);
+    f.line = a.site & 0xffff;
+    if (b) {
+        f.other = place_of(b);
+        f.other_line = b->site & 0xffff;
+    }
+}
+
+// Nobody can go on: some thread waits for others that ended or wait elsewhere.
+[[noreturn]] static void stuck(Worker& w) {
+    int at_barrier = -1, at_warp = -1, ended = -1;
+    for (int i = 0; i < w.n; ++i) {
+        if (w.state[i] == kAtBarrier && at_barrier < 0) at_barrier = i;
+        if (w.state[i] == kAtWarp && at_warp < 0) at_warp = i;
+        if (w.state[i] == kEnded && ended < 0) ended = i;
+    }
+    Fault& f = g_report->fault;
+    if (at_warp >= 0) {
+        claim_fault(kWarpBarrier);
+        Fiber& waiting = w.fibers[at_warp];
+        int base = at_warp & ~31, other = -1;
+        for (int lane = 0; lane < 32 && base + lane < w.n; ++lane) {
+            Fiber& o = w.fibers[base + lane];
+            bool with = w.state[base + lane] == kAtWarp && o.mask == waiting.mask;
+            if ((waiting.mask >> lane & 1) && !with) other = base + lane;
+        }
+        describe(f, waiting, other < 0 || w.state[other] == kEnded ? nullptr : &w.fibers[other]);
+        if (other >= 0) f.other = place_of(&w.fibers[other]);
+        f.offset = waiting.mask;
+        strcpy(f.text, other >= 0 && w.state[other] == kEnded       ? "ended"
+                       : other >= 0 && w.state[other] == kAtBarrier ? "barrier"
+                                                                    : "mask");
+        end_run();
+    }
+    claim_fault(kBarrier);
+    describe(f, w.fibers[at_barrier < 0 ? 0 : at_barrier], nullptr);
+    if (ended >= 0) f.other = place_of(&w.fibers[ended]);
+    strcpy(f.text, "ended");
+    end_run();
+}
+
+static void start_next(Worker& w, Fiber& f, int i) {
+    f.path = 0;
+    f.atomics = 0;
+    f.depth = 0;
+    f.calls[0] = 0;
+    f.has_fenced = false;
+    w.state[i] = kReady;
+    labs_now = &f;
+}
+
+static int next_ready(Worker& w, int from) {
+    for (int i = from + 1; i < w.n; ++i)
+        if (w.state[i] == kReady) return i;
+    for (int i = 0; i <= from; ++i)
+        if (w.state[i] == kReady) return i;
+    return -1;
+}
+
+static void start_on_own_stack(Worker& w, Context* from) {
+    int i = w.started++;
+    Fiber& f = w.fibers[i];
+    f.stack = w.stacks + i * kStride + kGuard;
+    if (i >= w.stacks_ready) {
+        mprotect(f.stack - kGuard, kGuard, PROT_NONE);
+        w.stacks_ready = i + 1;
+    }
+    prepare(&f.context, f.stack, i * 7 % 32 * 128, fiber_main);
+    start_next(w, f, i);
+    switch_to(from, &f.context);
+}
+
+void yield(Worker& w) {
+    Fiber* f = self();
+    if (w.started < w.n) {
+        start_on_own_stack(w, &f->context);
+    } else {
+        int i = next_ready(w, (int)f->linear);
+        if (i < 0) stuck(w);
+        if (i == (int)f->linear) return;
+        labs_now = &w.fibers[i];
+        switch_to(&f->context, &w.fibers[i].context);
+    }
+    labs_now = f;
+}
+
+// A thread that ends hands its stack to the next one that hasn't begun: without a barrier, one
+// stack serves the whole block.
+void fiber_main() {
+    Worker& w = *t_worker;
+    for (;;) {
+        g_entry(g_args);
+        Fiber* f = self();
+        w.state[f->linear] = kEnded;
+        ++w.ended;
+        release_warp(w, f->linear / 32);
+        if (w.started < w.n) {
+            int i = w.started++;
+            w.fibers[i].stack = f->stack;
+            start_next(w, w.fibers[i], i);
+            continue;
+        }
+        if (w.ended == w.n) {
+            labs_now = nullptr;
+            switch_to(&f->context, &w.home);
+            continue;
+        }
+        int i = next_ready(w, (int)f->linear);
+        if (i < 0) stuck(w);
+        labs_now = &w.fibers[i];
+        switch_to(&f->context, &w.fibers[i].context);
+    }
+}
+
+static void fill_arena(Worker& w, uint32_t bytes) {
+    uint64_t* words = (uint64_t*)w.arena;
+    for (uint32_t i = 0; i < (bytes + kZone + 7) / 8; ++i) words[i] = lab::kPoison;
+}
+
+void run_block(Worker& w, uint3 index) {
+    const Request& r = *g_request;
+    w.n = r.block[0] * r.block[1] * r.block[2];
+    w.started = w.ended = w.arrived = 0;
+    // Variables keep their places from block to block, so that a place means one variable.
+    fill_arena(w, w.used > w.dynamic ? w.used : w.dynamic);
+    memset(w.state, kUnstarted, w.n);
+    for (int i = 0; i < w.n; ++i) w.fibers[i].block = index;
+    trace_block_start(w);
+    start_on_own_stack(w, &w.home);
+    trace_block_end(w);
+}
+
+Worker* make_worker() {
+    Worker* w = (Worker*)aligned_alloc(128, (sizeof(Worker) + 127) / 128 * 128);
+    memset((void*)w, 0, offsetof(Worker, snapshots));
+    memset(w->turn, 0, sizeof w->turn);
+    w->n_variables = 0;
+    w->barriers = w->most_shared = 0;
+    const Request& r = *g_request;
+    int n = r.block[0] * r.block[1] * r.block[2];
+    w->fibers = (Fiber*)calloc(n, sizeof(Fiber));
+    w->stacks = make_stacks(kMaxThreads);
+    if (!w->stacks) fail(kStart, "no memory for the threads' stacks");
+    for (int i = 0; i < n; ++i) {
+        Fiber& f = w->fibers[i];
+        f.linear = i;
+        f.thread = {i % r.block[0], i / r.block[0] % r.block[1], i / (r.block[0] * r.block[1])};
+        f.block_dim = dim3(r.block[0], r.block[1], r.block[2]);
+        f.grid_dim = dim3(r.grid[0], r.grid[1], r.grid[2]);
+    }
+    // Dynamic shared memory comes first and grows to where the static variables start.
+    w->dynamic = (uint32_t)r.dynamic_shared;
+    w->used = r.dynamic_shared ? ((uint32_t)r.dynamic_shared + kZone + 127) / 128 * 128 : kZone;
+    w->most_shared = r.dynamic_shared;
+    return w;
+}
+
+static void check_barrier(Worker& w, Fiber& f, uint32_t site) {
+    f.site = site;
+    uint64_t calls = f.calls[f.depth];
+    if (w.arrived == 0) {
+        w.site = site, w.site_calls = calls, w.first = f.linear;
+        return;
+    }
+    if (w.site == site && w.site_calls == calls) return;
+    claim_fault(kBarrier);
+    describe(g_report->fault, f, &w.fibers[w.first]);
+    strcpy(g_report->fault.text, "sites");
+    end_run();
+}
+
+}  // namespace host
+
+using namespace host;
+
+extern "C" int labs_sync_vote(uint32_t site, int predicate, int what) {
+    Worker& w = *t_worker;
+    Fiber& f = *self();
+    check_barrier(w, f, site);
+    w.votes = (w.arrived == 0 ? 0 : w.votes) + predicate;
+    if (++w.arrived == w.n) {
+        w.arrived = 0;
+        w.vote_result = w.votes;
+        memset(w.state, kReady, w.n);
+        ++w.barriers;
+        trace_barrier(w);
+    } else {
+        w.state[f.linear] = kAtBarrier;
+        yield(w);
+    }
+    // The result stays until all have arrived again, and then this thread has read it.
+    return what == 0 ? w.vote_result : what == 1 ? w.vote_result == w.n : w.vote_result > 0;
+}
+
+extern "C" void labs_sync(uint32_t site) { labs_sync_vote(site, 0, 0); }
+
+extern "C" void labs_spin(void) {
+    if (labs_now) yield(*t_worker);
+}
+
+extern "C" void* labs_dynamic_shared(void) {
+    if (!g_request->dynamic_shared)
+        fail(kStopped,
+             "the kernel uses extern __shared__ memory, and the launch gives none: "
+             "k[grid, block, bytes](...)");
+    return t_worker->arena;
+}
+
+extern "C" void* labs_shared(const void* tag, size_t size, size_t align, const char* name) {
+    Worker& w = *t_worker;
+    for (int i = 0; i < w.n_variables; ++i)
+        if (w.variables[i].tag == tag) return w.arena + w.variables[i].offset;
+    uint32_t at = (w.used + (uint32_t)align - 1) / (uint32_t)align * (uint32_t)align;
+    uint64_t total = w.most_shared + size, fixed = total - g_request->dynamic_shared;
+    Fault& f = g_report->fault;
+    if (fixed > g_request->static_limit || total > g_request->shared_limit ||
+        at + size > (size_t)kArena || w.n_variables == kMaxNames) {
+        claim_fault(kSharedLimit);
+        f.offset = (int64_t)(fixed > g_request->static_limit ? fixed : total);
+        f.size = (uint32_t)(fixed > g_request->static_limit ? g_request->static_limit
+                                                            : g_request->shared_limit);
+        f.write = fixed > g_request->static_limit;
+        strncpy(f.text, name, sizeof f.text - 1);
+        end_run();
+    }
+    w.variables[w.n_variables++] = {tag, name, at, (uint32_t)size};
+    uint32_t end = at + (uint32_t)size;
+    for (uint32_t i = w.used / 8; i < (end + kZone) / 8; ++i) ((uint64_t*)w.arena)[i] = lab::kPoison;
+    w.used = (end + kZone + 15) / 16 * 16;
+    w.most_shared = total;
+    return w.arena + at;
+}
+
+extern "C" int labs_printf(const char* format, ...) {
+    static std::atomic_flag busy = ATOMIC_FLAG_INIT;
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > (int)sizeof line - 1) n = sizeof line - 1;
+    while (busy.test_and_set(std::memory_order_acquire)) {
+    }
+    uint32_t at = g_report->text_length;
+    if (n > 0 && at + n < (uint32_t)kMaxText) {
+        memcpy(g_report->text + at, line, n);
+        g_report->text_length = at + n;
+    }
+    busy.clear(std::memory_order_release);
+    return n;
+}

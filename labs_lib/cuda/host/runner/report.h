@@ -1,0 +1,92 @@
+// What the notebook asks for and what it gets back: plain structs in one shared file.
+// memory.py and report.py describe the same layout.
+#pragma once
+#include <stdint.h>
+
+namespace host {
+
+constexpr int kMaxArgs = 64, kMaxRegions = 32, kShared = kMaxRegions, kMaxFindings = 64;
+constexpr int kMaxSites = 2048, kMaxText = 65536, kMaxNames = 64;
+
+struct Arg {
+    uint32_t pointer, region;
+    uint64_t value;  // a scalar's bits, or a pointer's offset into its region
+};
+
+struct Region {
+    uint64_t file, address, start, size, span;  // offsets in the file and in the address range
+    uint32_t writable, kind;                    // kind: see Kind
+};
+
+enum Kind : uint32_t { kBytes, kFloat, kHalf, kBfloat, kDouble };
+
+struct Request {
+    uint32_t version, trace, workers, n_args, n_regions, page;
+    uint32_t grid[3], block[3];
+    uint64_t milliseconds, dynamic_shared, static_limit, shared_limit, reserve, group_budget;
+    Arg args[kMaxArgs];
+    Region regions[kMaxRegions];
+};
+
+struct Place {
+    uint32_t thread[3], block[3];
+};
+
+enum FaultKind : uint32_t {
+    kNone, kTimeout, kSegv, kStackOverflow, kDivision, kIllegal, kStopped, kBarrier, kWarpBarrier,
+    kSharedLimit, kOutOfBounds, kMissed, kMask, kStart, kMisaligned
+};
+
+struct Fault {
+    uint32_t kind;
+    int32_t region;
+    uint64_t pc;
+    int64_t offset;  // bytes from the start of the region
+    uint32_t size, write, line, other_line;
+    Place at, other;
+    char text[160];
+};
+
+enum FindingKind : uint32_t {
+    kRace = 1, kCrossBlock, kUninitialised, kAbsentLanes, kOrder, kSharedBounds
+};
+
+struct Finding {
+    uint32_t kind;
+    int32_t region;
+    uint64_t pc_a, pc_b;
+    int64_t offset;
+    uint32_t size, count, how, same;  // how: 1 first wrote, 2 second wrote; same: equal values
+    Place a, b;
+};
+
+struct Site {
+    uint64_t pc;
+    int32_t region;
+    uint32_t how;
+    uint64_t count, bytes, requests, lanes, sectors, wavefronts;
+};
+
+struct Total {
+    uint64_t read, written, atomic;
+};
+
+struct SharedName {
+    char name[48];
+    uint64_t offset, size;
+};
+
+struct Report {
+    uint32_t done, n_findings, n_sites, text_length, n_names, grouped_blocks;
+    uint64_t base, barriers, blocks, shared_used, lost_sites, checked;
+    Fault fault;
+    Total totals[kMaxRegions + 1];
+    Finding findings[kMaxFindings];
+    Site sites[kMaxSites];
+    SharedName names[kMaxNames];
+    char text[kMaxText];
+};
+
+constexpr uint64_t kReportAt = 16384;
+
+}  // namespace host

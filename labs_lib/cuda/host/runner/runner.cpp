@@ -1,0 +1,10 @@
+// The whole runner as one translation unit: it is built once for each machine, on first use.
+#include "faults.cpp"
+
+#include "block.cpp"
+#include "warp.cpp"
+#include "shadow.cpp"
+#include "lanes.cpp"
+#include "trace.cpp"
+#include "orders.cpp"
+#include "main.cpp"

@@ -1,0 +1,170 @@
+"""Compile, launch and trace: the part of the room that a student touches."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from labs_lib.cuda import arguments, build, child, device, limits
+from labs_lib.cuda.errors import CompileError
+from labs_lib.cuda.source import Signature, find_kernels, instantiate
+from labs_lib.cuda.trace import Trace, make_trace
+
+
+def compile(source: str, *, arch: str | None = None, name: str = "cell.cu") -> Kernel | Module:
+    """Compiles CUDA C++ and returns its kernel, or a module when there are several.
+
+    `arch` (`"sm_90"`) sets the limits that a launch is held to; on a GPU its own are used.
+    An unchanged source is found in the cache. Raises: CompileError with the cell's own line,
+    BuildError without a compiler.
+    """
+    module = Module(source, limits.check_arch(arch), name)
+    return module.only if module.only is not None else module
+
+
+class Module:
+    """The kernels of one source: `m.name`, `m["name"]`, `m["name<64>"]` for a template."""
+
+    def __init__(self, source: str, arch: str, filename: str):
+        self.source, self.arch, self.filename = source, arch, filename
+        self.signatures = find_kernels(source)
+        ready = [s for s in self.signatures.values() if s.ready]
+        self._kernels = {s.name: Kernel(self, s, ready) for s in ready}
+        build.host_library(source, ready, filename=filename)
+
+    @property
+    def only(self) -> Kernel | None:
+        """The kernel, when there is no other."""
+        return next(iter(self._kernels.values())) if len(self) == len(self._kernels) == 1 else None
+
+    def __getitem__(self, name: str) -> Kernel:
+        name = name.strip()
+        if name not in self._kernels:
+            self._kernels[name] = self._instance(name)
+        return self._kernels[name]
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except (KeyError, CompileError) as problem:
+            raise AttributeError(str(problem.args[0])) from None
+
+    def __iter__(self):
+        return iter(self.signatures)
+
+    def __len__(self) -> int:
+        return len(self.signatures)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.signatures]
+
+    def __repr__(self) -> str:
+        return "\n".join(str(s) for s in self.signatures.values())
+
+    def _instance(self, name: str) -> Kernel:
+        match = re.fullmatch(r"(\w+)\s*(?:<(.*)>)?", name, re.DOTALL)
+        if not match or match[1] not in self.signatures:
+            raise KeyError(f"no kernel {name!r} here; there are: {', '.join(self.signatures)}")
+        given = [a.strip() for a in match[2].split(",")] if match[2] else []
+        signature = instantiate(self.signatures[match[1]], given)
+        build.host_library(self.source, [signature], filename=self.filename)
+        return Kernel(self, signature, [signature])
+
+
+class Kernel:
+    """One kernel: `k[grid, block](q, k, v, n)`, `k[grid, block, shared_bytes](...)`, `k.trace`."""
+
+    def __init__(self, module: Module, signature: Signature, together: list[Signature]):
+        self.module, self.signature, self.together = module, signature, together
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.signature.name
+
+    @property
+    def source(self) -> str:
+        """The CUDA C++ that it was compiled from."""
+        return self.module.source
+
+    @cached_property
+    def trace(self) -> Tracer:
+        """`k.trace[grid, block](...)` runs slowly, watches every access, and returns a Trace."""
+        return Tracer(self)
+
+    def __getitem__(self, geometry) -> Launcher:
+        return Launcher(self, *_geometry(geometry), traced=False)
+
+    def __call__(self, *args):
+        raise TypeError(f"say how many threads: {self.name}[grid, block](...)")
+
+    def __repr__(self) -> str:
+        return str(self.signature)
+
+    def library(self, trace: bool):
+        """The compiled library for the CPU."""
+        return build.host_library(
+            self.source, self.together, trace=trace, filename=self.module.filename
+        )
+
+
+class Tracer:
+    """What `k.trace` is: wants a grid and a block."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+    def __getitem__(self, geometry) -> Launcher:
+        return Launcher(self.kernel, *_geometry(geometry), traced=True)
+
+    def __call__(self, *args):
+        raise TypeError(f"say how many threads: {self.kernel.name}.trace[grid, block](...)")
+
+
+class Launcher:
+    """A kernel with its geometry; calling it launches."""
+
+    def __init__(self, kernel: Kernel, grid, block, shared: int, *, traced: bool):
+        self.kernel, self.traced = kernel, traced
+        self.grid, self.block, self.shared = grid, block, shared
+
+    def __call__(self, *args) -> Trace | None:
+        """Runs the kernel on tensors and numbers; writes into the tensors.
+
+        Raises: LaunchError for arguments or a geometry that don't fit (nothing has run);
+        KernelFault when the kernel was stopped (the tensors are unchanged).
+        """
+        kernel, signature = self.kernel, self.kernel.signature
+        where = arguments.check(signature, args)
+        arch = device.arch_of(where) if where.type == "cuda" else kernel.module.arch
+        limits.check_launch(self.grid, self.block, self.shared, arch)
+        empty = 0 in self.grid
+        if self.traced:
+            return make_trace(self, args, arch)
+        if empty:
+            return None
+        if where.type == "cuda":
+            return device.launch(kernel, args, self.grid, self.block, self.shared, where, arch)
+        child.run(
+            kernel.library(False),
+            signature,
+            args,
+            self.grid,
+            self.block,
+            self.shared,
+            arch,
+            source=kernel.source,
+            trace=False,
+        )
+        return None
+
+
+def _geometry(value) -> tuple:
+    if not isinstance(value, tuple) or len(value) not in (2, 3):
+        raise TypeError("a launch needs [grid, block] or [grid, block, bytes of shared memory]")
+    shared = value[2] if len(value) == 3 else 0
+    if not isinstance(shared, int):
+        raise TypeError(f"bytes of shared memory must be a whole number, not {shared!r}")
+    return limits.triple(value[0], "grid"), limits.triple(value[1], "block"), shared

@@ -1,0 +1,71 @@
+"""The structs of host/runner/report.h, field by field, as numpy reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MAX_ARGS, MAX_REGIONS, MAX_FINDINGS, MAX_SITES, MAX_TEXT, MAX_NAMES = 64, 32, 64, 2048, 65536, 64
+SHARED = MAX_REGIONS
+REPORT_AT = 16384
+
+
+def _struct(*fields) -> np.dtype:
+    return np.dtype(list(fields), align=True)
+
+
+ARG = _struct(("pointer", "u4"), ("region", "u4"), ("value", "u8"))
+REGION = _struct(
+    *((n, "u8") for n in ("file", "address", "start", "size", "span")),
+    ("writable", "u4"),
+    ("kind", "u4"),
+)
+REQUEST = _struct(
+    *((n, "u4") for n in ("version", "trace", "workers", "n_args", "n_regions", "page")),
+    ("grid", "u4", 3),
+    ("block", "u4", 3),
+    *((n, "u8") for n in ("milliseconds", "dynamic_shared", "static_limit", "shared_limit")),
+    *((n, "u8") for n in ("reserve", "group_budget")),
+    ("args", ARG, MAX_ARGS),
+    ("regions", REGION, MAX_REGIONS),
+)
+PLACE = _struct(("thread", "u4", 3), ("block", "u4", 3))
+FAULT = _struct(
+    ("kind", "u4"),
+    ("region", "i4"),
+    ("pc", "u8"),
+    ("offset", "i8"),
+    *((n, "u4") for n in ("size", "write", "line", "other_line")),
+    ("at", PLACE),
+    ("other", PLACE),
+    ("text", "S160"),
+)
+FINDING = _struct(
+    ("kind", "u4"),
+    ("region", "i4"),
+    ("pc_a", "u8"),
+    ("pc_b", "u8"),
+    ("offset", "i8"),
+    *((n, "u4") for n in ("size", "count", "how", "same")),
+    ("a", PLACE),
+    ("b", PLACE),
+)
+SITE = _struct(
+    ("pc", "u8"),
+    ("region", "i4"),
+    ("how", "u4"),
+    *((n, "u8") for n in ("count", "bytes", "requests", "lanes", "sectors", "wavefronts")),
+)
+TOTAL = _struct(("read", "u8"), ("written", "u8"), ("atomic", "u8"))
+NAME = _struct(("name", "S48"), ("offset", "u8"), ("size", "u8"))
+REPORT = _struct(
+    *((n, "u4") for n in ("done", "n_findings", "n_sites", "text_length", "n_names")),
+    ("grouped_blocks", "u4"),
+    *((n, "u8") for n in ("base", "barriers", "blocks", "shared_used", "lost_sites", "checked")),
+    ("fault", FAULT),
+    ("totals", TOTAL, MAX_REGIONS + 1),
+    ("findings", FINDING, MAX_FINDINGS),
+    ("sites", SITE, MAX_SITES),
+    ("names", NAME, MAX_NAMES),
+    ("text", "u1", MAX_TEXT),
+)
+assert REQUEST.itemsize <= REPORT_AT

@@ -1,0 +1,167 @@
+"""What a traced run saw: bytes, sectors, bank conflicts, races, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+import torch
+
+from labs_lib.cuda import child, findings
+from labs_lib.cuda.findings import Finding
+from labs_lib.cuda.layout import SHARED
+from labs_lib.cuda.lines import lines_of
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that the kernel asked for, as its source says; an atomic counts once."""
+
+    read: int = 0
+    written: int = 0
+    atomic: int = 0
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one line of the source did to one tensor, or to shared memory.
+
+    `requests` are instructions of a warp; `sectors` the 32-byte pieces that they touched in global
+    memory, `wavefronts` the passes that they took through the banks of shared memory.
+    """
+
+    line: int | None
+    where: str
+    what: str
+    count: int
+    bytes: int
+    requests: int
+    sectors: int
+    wavefronts: int
+
+    @property
+    def sectors_per_request(self) -> float:
+        """4 when a warp reads 32 neighbouring floats; 32 when each lane is elsewhere."""
+        return self.sectors / self.requests if self.requests else 0.0
+
+    @property
+    def conflict(self) -> float:
+        """Passes through the banks for each request: 1 is free of conflicts."""
+        return self.wavefronts / self.requests if self.requests else 0.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced launch. Print it, or take `tensors`, `lines`, `findings` from it."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arch: str
+    source: str = field(repr=False)
+    tensors: dict[str, Traffic]
+    shared: Traffic
+    shared_bytes: int
+    barriers: int
+    lines: list[Line]
+    findings: list[Finding]
+    complete: bool
+    grouped_blocks: int
+
+    @property
+    def read(self) -> int:
+        """Bytes read from all tensors."""
+        return sum(t.read for t in self.tensors.values())
+
+    @property
+    def written(self) -> int:
+        """Bytes written to all tensors."""
+        return sum(t.written for t in self.tensors.values())
+
+    @property
+    def clean(self) -> bool:
+        """Whether it ran to its end and nothing is wrong."""
+        return self.complete and all(f.harmless for f in self.findings)
+
+    def to_dict(self) -> dict:
+        """Everything as plain data for JSON."""
+        made = asdict(self)
+        for line, data in zip(self.lines, made["lines"], strict=True):
+            data["sectors_per_request"] = line.sectors_per_request
+            data["conflict"] = line.conflict
+        return made | {"read": self.read, "written": self.written, "clean": self.clean}
+
+    def __str__(self) -> str:
+        from labs_lib.cuda.table import table
+
+        return table(self)
+
+    __repr__ = __str__
+
+
+def make_trace(launcher, args, arch: str) -> Trace:
+    """Runs a launcher's kernel traced; results are written to the tensors when it ends well."""
+    kernel, grid = launcher.kernel, launcher.grid
+    signature = kernel.signature
+    held = [a.cpu() if isinstance(a, torch.Tensor) else a for a in args]
+    fixed = {"kernel": signature.spelled, "grid": grid, "block": launcher.block, "arch": arch}
+    names = [p.name for p in signature.parameters if p.pointer]
+    if 0 in grid:
+        nothing = {name: Traffic() for name in names}
+        return Trace(
+            **fixed, source=kernel.source, tensors=nothing, shared=Traffic(), shared_bytes=0,
+            barriers=0, lines=[], findings=[], complete=True, grouped_blocks=0,
+        )  # fmt: skip
+    library = kernel.library(True)
+    report, regions, fault = child.run(
+        library, signature, held, grid, launcher.block, launcher.shared, arch,
+        source=kernel.source, trace=True,
+    )  # fmt: skip
+    for p, given, ours in zip(signature.parameters, args, held, strict=True):
+        if p.pointer and not p.const and ours is not given:
+            given.copy_(ours)
+    sites = report["sites"][: int(report["n_sites"])]
+    wanted = [int(s["pc"]) - 1 for s in sites] + findings.addresses(report)
+    where = lines_of(library, wanted, kernel.source.count("\n") + 1)
+    found = findings.read(report, regions, where)
+    return Trace(
+        **fixed,
+        source=kernel.source,
+        tensors=_tensors(report, regions, names),
+        shared=_traffic(report["totals"][SHARED]),
+        shared_bytes=int(report["shared_used"]),
+        barriers=int(report["barriers"]),
+        lines=_lines(sites, regions, where),
+        findings=[*found, *([findings.from_fault(fault)] if fault else [])],
+        complete=fault is None,
+        grouped_blocks=int(report["grouped_blocks"]),
+    )
+
+
+def _traffic(total) -> Traffic:
+    return Traffic(int(total["read"]), int(total["written"]), int(total["atomic"]))
+
+
+def _tensors(report, regions, names) -> dict[str, Traffic]:
+    """Traffic by argument; arguments that share memory share one count."""
+    found = {name: Traffic() for name in names}
+    for i, region in enumerate(regions):
+        key = "/".join(region.names)
+        for name in region.names:
+            found.pop(name, None)
+        found[key] = _traffic(report["totals"][i])
+    order = {name: i for i, name in enumerate(names)}
+    return dict(sorted(found.items(), key=lambda item: order[item[0].split("/")[0]]))
+
+
+def _lines(sites, regions, where) -> list[Line]:
+    """Sites of one line, tensor and kind are one row; rows stand in the source's order."""
+    rows: dict[tuple, list[int]] = {}
+    for s in sites:
+        index, how = int(s["region"]), int(s["how"])
+        name = "shared" if index == SHARED else "/".join(regions[index].names)
+        what = "atomic" if how & 2 else "write" if how & 1 else "read"
+        row = rows.setdefault((where.get(int(s["pc"]) - 1), name, what), [0] * 5)
+        for i, key in enumerate(("count", "bytes", "requests", "sectors", "wavefronts")):
+            row[i] += int(s[key])
+    ordered = sorted(rows.items(), key=lambda item: (item[0][0] or 0, item[0][1:]))
+    return [Line(*key, *row) for key, row in ordered]
