@@ -9,6 +9,7 @@ import numpy as np
 from ..exercises.kit import Exercise, Tolerance
 from .observe import Leaf, Observation
 
+MOST_PATHS = 6
 _KIND_WORDS = {
     "tensor": "a tensor",
     "array": "a numpy array",
@@ -66,7 +67,8 @@ def _structure(leaves: Mapping[str, Leaf]) -> str:
     plain = {p: leaf for p, leaf in leaves.items() if not p.startswith("gradient")}
     if list(plain) == [""]:
         return _describe(plain[""])
-    return f"{len(plain)} values ({', '.join(plain)})"
+    more = ", ..." if len(plain) > MOST_PATHS else ""
+    return f"{len(plain)} values ({', '.join(list(plain)[:MOST_PATHS])}{more})"
 
 
 def _describe(leaf: Leaf) -> str:

@@ -79,7 +79,7 @@ class StoredOracle:
         for path, leaf in item["leaves"].items():
             value = self._arrays[leaf["array"]] if "array" in leaf else leaf["value"]
             leaves[path] = Leaf(leaf["kind"], value, leaf["dtype"])
-        return Observation(leaves, item["raised"], "", tuple(item["changed"]))
+        return Observation(leaves, item["raised"], item["message"], tuple(item["changed"]))
 
 
 def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, bytes]:
@@ -120,7 +120,12 @@ def _encode(observation: Observation, arrays: dict[str, np.ndarray]) -> dict[str
         else:
             entry["value"] = leaf.value
         leaves[path] = entry
-    return {"leaves": leaves, "raised": observation.raised, "changed": list(observation.changed)}
+    return {
+        "leaves": leaves,
+        "raised": observation.raised,
+        "message": observation.message,
+        "changed": list(observation.changed),
+    }
 
 
 def _value_text(exercise: Exercise, got: list[Observation]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import linecache
 import os
@@ -48,10 +47,10 @@ def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None =
     if program is None:
         return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
     if exercise.kind == "function" and not callable(program):
+        asked = "a class" if f"class {exercise.called}" in exercise.stub else "a function"
         name = type(program).__name__
-        return _verdict(
-            exercise, FAIL, [f"{exercise.called} is of type {name}; a function is asked"]
-        )
+        lines = [f"{exercise.called} is of type {name}; {asked} is asked"]
+        return _verdict(exercise, FAIL, lines)
     value = _normalised(exercise, program)
     got = observe_all(exercise, value, VISIBLE_SEED)
     if got[0].raised == "NotImplementedError":
@@ -136,8 +135,11 @@ def _explain(
         says = mistake.says.split("\n") if mistake else [_plain_value(exercise, got)]
         return _verdict(exercise, FAIL, says, mistake.name if mistake else "")
     if got[index].raised and not want[index].raised:
-        where = f"in the case “{_case_name(exercise, index)}”"
-        return _verdict(exercise, ERROR, [f"{where} {lines[0]}", *_globals_used(program)])
+        mistake = _recognise_error(exercise, got[index], index, oracle)
+        says = mistake.says.split("\n") if mistake else []
+        where = f"in the case “{_case_name(exercise, index)}” {lines[0]}"
+        more = [] if mistake else _globals_used(program)
+        return _verdict(exercise, ERROR, [*says, where, *more], mistake.name if mistake else "")
     if index == len(want) - 1:
         return _verdict(exercise, FAIL, [
             "Called twice with the same inputs, your function gave two different results:",
@@ -176,6 +178,17 @@ def _recognise(
             if best is None or agreed > best[0]:
                 best = (agreed, mistake)
     return best[1] if best else None
+
+
+def _recognise_error(
+    exercise: Exercise, got: Observation, index: int, oracle: Oracle
+) -> Mistake | None:
+    """A known wrong program that stops at the same case with the same words."""
+    for mistake in oracle.mistakes(exercise, [got]):
+        theirs = mistake.observations[index] if index < len(mistake.observations) else None
+        if theirs and theirs.raised == got.raised and theirs.message == got.message:
+            return mistake
+    return None
 
 
 def _broken(exercise: Exercise, program: Any, text: str) -> list[str]:
@@ -248,18 +261,3 @@ def _globals_used(program: Any) -> list[str]:
 
 def _verdict(exercise: Exercise, outcome: str, lines: list[str], mistake: str = "") -> Verdict:
     return Verdict(exercise.name, outcome, tuple(lines), mistake)
-
-
-def defines(source: str, name: str) -> bool:
-    """Whether a cell's text binds `name` at its top level."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return False
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            return True
-        targets = getattr(node, "targets", [getattr(node, "target", None)])
-        if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-            return True
-    return False

@@ -7,6 +7,7 @@ import json
 import nbformat
 import pytest
 
+from labs_lib.answers import answer
 from labs_lib.authoring.release import (
     ReleaseError,
     execute,
@@ -16,8 +17,8 @@ from labs_lib.authoring.release import (
     student_file,
 )
 from labs_lib.authoring.source import source_hash
+from labs_lib.exercises import exercises, labs
 from labs_lib.exercises import lab as find_lab
-from labs_lib.exercises import labs
 from labs_lib.notebook.cells import KEY, exercise_name, role
 
 SOURCE = """---
@@ -54,6 +55,21 @@ check("lab00.first_tensor", first_tensor)
 ```
 """
 CHECK = 'check("lab00.first_tensor", first_tensor)'
+SOURCE += "".join(
+    f"""
+```{{code-cell}} ipython3
+# BEGIN SOLUTION
+{item.called} = {answer(item.name).reference!r}
+# END SOLUTION
+```
+
+```{{code-cell}} ipython3
+check("{item.name}", {item.called})
+```
+"""
+    for item in exercises(0)
+    if item.kind != "function"
+)
 
 
 @pytest.fixture
@@ -163,7 +179,7 @@ def test_student_notebook_gets_the_stub_and_stable_ids(course):
     first, second = plan(find_lab(0)), plan(find_lab(0))
     assert first == second
     answers = [c for c in first[1].cells if role(c) == "answer"]
-    assert [exercise_name(c) for c in answers] == ["lab00.first_tensor"]
+    assert [exercise_name(c) for c in answers] == [item.name for item in exercises(0)]
     assert "NotImplementedError" in answers[0].source
     assert "keepdim" not in nbformat.writes(first[1])
     assert answers[0]["id"] == "lab00-first_tensor-answer-1"

@@ -240,6 +240,23 @@ def test_checks_leave_the_global_random_state_as_they_found_it():
     assert torch.is_grad_enabled()
 
 
+def test_a_known_mistake_that_ends_in_an_exception_is_named():
+    class Oracle(Fixed):
+        def mistakes(self, item, got):
+            stops = observe_all(item, lambda x: x @ x[:1], 0)
+            yield Mistake("no_transpose", "k stands as it came", stops)
+
+    oracle = Oracle(lambda x: x * 2)
+    found = verdict(lambda x: torch.matmul(x, x[:1]), oracle)
+    assert found.outcome == ERROR
+    assert found.mistake == "no_transpose" and "k stands as it came" in str(found)
+    assert verdict(lambda x: 1 / 0, oracle).mistake == ""
+
+
+def test_nested_lists_are_not_told_number_by_number():
+    assert len(says(lambda x: torch.zeros(12, 12).tolist())) < 300
+
+
 def test_a_lost_gradient_is_named():
     lost = judge(MEAN, lambda x: x.detach().mean(-1), LiveOracle())
     assert lost.outcome == FAIL
