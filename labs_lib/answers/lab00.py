@@ -23,6 +23,12 @@ ANSWERS = {
                 "row stand along the last axis.",
             ),
             Wrong(
+                "axis_one",
+                lambda x: x.mean(dim=1),
+                "dim=1 is the last axis only where there are two. In a tensor of three axes it is\n"
+                "the one in the middle; count from the back.",
+            ),
+            Wrong(
                 "mean_of_all",
                 lambda x: x.mean(),
                 "This is one mean over everything. Say along which axis the mean is to be taken.",
@@ -31,6 +37,45 @@ ANSWERS = {
                 "sum_of_rows",
                 lambda x: x.sum(dim=-1),
                 "This is the sum of each row. A mean divides by how many numbers there are.",
+            ),
+            Wrong(
+                "divided_by_rows",
+                lambda x: x.sum(dim=-1) / len(x),
+                "The sum is divided by len(x), the length of the first axis, which is how many\n"
+                "rows there are. Divide by how many numbers stand in one row.",
+            ),
+            Wrong(
+                "divided_by_axis_one",
+                lambda x: x.sum(dim=-1) / x.shape[1],
+                "The sum is divided by x.shape[1], which is how many numbers a row has only where\n"
+                "there are two axes; count from the back.",
+            ),
+            Wrong(
+                "loop_over_two_axes",
+                lambda x: torch.tensor([sum(map(float, row.reshape(-1))) / len(row) for row in x]),
+                "Right for two axes. With three, a loop over x runs over blocks of rows, and this\n"
+                "gives one number per block; asked is one number per row.",
+            ),
+            Wrong(
+                "list_of_numbers",
+                lambda x: x.mean(dim=-1).tolist(),
+                "The numbers are right but they come as a list; asked is a tensor.",
+            ),
+            Wrong(
+                "nothing_returned",
+                lambda x: None,
+                "Nothing comes back from your function. To print a result shows it; to hand it on\n"
+                "takes a return.",
+            ),
+            Wrong(
+                "largest_of_rows",
+                lambda x: x.amax(dim=-1),
+                "This is the largest number of each row, not its mean.",
+            ),
+            Wrong(
+                "middle_of_rows",
+                lambda x: x.median(dim=-1).values,
+                "This is the median of each row, the number in the middle, not its mean.",
             ),
             Wrong(
                 "keeps_the_axis",

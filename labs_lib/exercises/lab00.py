@@ -21,7 +21,8 @@ def _first_tensor_cases(rng: np.random.Generator) -> list[Case]:
         Case("three rows of four", (uniform(rng, 3, 4),)),
         Case("four rows of four", (uniform(rng, 4, 4),)),
         Case("one row", (uniform(rng, 1, 5),)),
-        Case("two batches", (uniform(rng, 2, 3, 4),), grad=True),
+        Case("three axes: two blocks of three rows, one column", (uniform(rng, 2, 3, 1),)),
+        Case("three axes: two blocks of three rows", (uniform(rng, 2, 3, 4),), grad=True),
     ]
 
 
@@ -55,7 +56,8 @@ def first_tensor(x):
         hints=(
             "A tensor knows its mean: x.mean() gives one number for all of it.",
             "x.mean(dim=...) takes the mean along one axis and removes that axis.",
-            "The columns are the last axis, and dim=-1 is always the last one.",
+            "The numbers of a row stand along the last axis. From the back axes are numbered -1, "
+            "-2, -3, so one of these is the last axis however many there are.",
         ),
         minutes=5,
     ),

@@ -38,8 +38,9 @@ def attention_scores(q, k):
         hints=(
             "Row i of the result belongs to query i, column j to key j. Which product of two "
             "matrices has the dot product of row i and row j at [i, j]?",
-            "The keys stand in rows; the product needs them in columns. transpose takes two axes, "
-            "and only the last two may change places.",
+            "The keys stand in rows; the product needs them in columns. k.T turns all axes round, "
+            "so it is right for two axes only; transpose takes the two that are to change places, "
+            "and here those are the last two.",
             "Divide by the square root of the number of products in one sum. That number is the "
             "last axis of q.",
         ),
@@ -93,7 +94,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
             "Four steps in this order: scores, mask, softmax, product with v. The softmax runs "
             "along the keys, so that the weights of one query add up to 1.",
             "A key that may not be seen needs weight 0 after the softmax. What must its score be "
-            "before it, when the weight is e to the power of the score?",
+            "before it, when the weight is e to the power of the score? (masked_fill and "
+            "torch.where let one mask serve all heads; indexing by a mask doesn't.)",
             "A row of -inf alone is 0/0. mask.any(dim=-1, keepdim=True) says which rows have a key "
             "at all; give the others harmless scores before the softmax and zero weights after it.",
         ),

@@ -13,13 +13,17 @@ DOUBLE = torch.float64
 
 
 def score_cases(rng: np.random.Generator) -> list[Case]:
-    """Queries and keys, as many of each or not, with and without leading dimensions."""
+    """Queries and keys, as many of each or not, with and without leading dimensions.
+
+    Where each axis has the same length, a product along a wrong axis runs, and so can be named.
+    """
 
     def pair(**sizes) -> tuple[Tensor, Tensor]:
         return qkv(rng, **sizes)[:2]
 
     return [
-        Case("three heads, seven tokens", pair(head_dim=4)),
+        Case("four axes, each of length 3", pair(batch=3, seq_q=3, head_dim=3)),
+        Case("four axes: two batches, three heads, seven tokens", pair(head_dim=4)),
         Case("double precision", pair(head_dim=5, dtype=DOUBLE)),
         Case("three queries, seven keys", pair(seq_q=3, seq_k=7, head_dim=16)),
         Case("seven queries, two keys", pair(seq_q=7, seq_k=2, head_dim=6)),
@@ -33,8 +37,8 @@ def mask_cases(rng: np.random.Generator) -> list[Case]:
     a, b, c, d = (int(n) for n in rng.permutation(np.arange(3, 12))[:4])
     short, long = sorted((c, d))
     return [
-        Case("as many queries as keys", (a,)),
-        Case("as many queries as keys, another size", (b,)),
+        Case("seq_q alone: as many keys as queries", (a,)),
+        Case("seq_q alone, another size", (b,)),
         Case("both sizes given, equal", (c, c)),
         Case("fewer queries than keys", (short, long)),
         Case("one query, many keys", (1, a)),
@@ -44,6 +48,7 @@ def mask_cases(rng: np.random.Generator) -> list[Case]:
 
 def attention_cases(rng: np.random.Generator) -> list[Case]:
     """Without a mask, causal, of different lengths, with holes, with rows that see nothing."""
+    equal = qkv(rng, batch=3, seq_q=3, head_dim=3)
     plain = qkv(rng, head_dim=4, v_dim=5)
     square = qkv(rng, head_dim=4)
     decode = qkv(rng, seq_q=2, seq_k=7, head_dim=6)
@@ -53,8 +58,9 @@ def attention_cases(rng: np.random.Generator) -> list[Case]:
     slopes = qkv(rng, batch=1, seq_q=4, seq_k=6, head_dim=5, dtype=DOUBLE)
     alone = tuple(t[0, 0] for t in qkv(rng, seq_q=3, seq_k=5, head_dim=7))
     return [
+        Case("four axes, each of length 3, no mask", equal),
         Case("no mask", plain),
-        Case("causal", (*square, _first_keys(7, [1, 2, 3, 4, 5, 6, 7]))),
+        Case("causal, one mask for all heads", (*square, _first_keys(7, [1, 2, 3, 4, 5, 6, 7]))),
         Case("two queries, seven keys, causal", (*decode, _first_keys(7, [6, 7]))),
         Case("seven queries, four keys, no mask", short),
         Case("a mask with holes, for each batch", (*holes, holed(rng, 2, 1, 7, 7))),

@@ -65,6 +65,22 @@ STD = Answer(
             "The spread of the keys takes no part. Doubling all of k doubles every dot product.",
         ),
         Wrong(
+            "other_std",
+            lambda d, a, b: math.sqrt(d) * b,
+            "The spread of the queries takes no part. Doubling all of q doubles every dot product.",
+        ),
+        Wrong(
+            "stds_summed",
+            lambda d, a, b: math.sqrt(d) * (a + b),
+            "The two spreads are added. A dot product multiplies a number of q by a number of k.",
+        ),
+        Wrong(
+            "squares_left",
+            lambda d, a, b: math.sqrt(d) * a**2 * b**2,
+            "Under the root stands head_dim alone, and the variances stand outside it. Take the\n"
+            "root of all of the variance.",
+        ),
+        Wrong(
             "stds_added",
             lambda d, a, b: math.sqrt(d * (a**2 + b**2)),
             "This is the spread of the sum of all entries, as if q and k were added. They are\n"
@@ -154,6 +170,28 @@ BUDGET = Answer(
             "powers_of_two",
             lambda n, m, gap: 2**gap / (m * 2**gap + n - m),
             "These are powers of 2. Softmax takes powers of e.",
+        ),
+        Wrong(
+            "e_times_gap",
+            lambda n, m, gap: math.e * gap / (m * math.e * gap + n - m),
+            "This multiplies e by the gap. Softmax raises e to the power of the score.",
+        ),
+        Wrong(
+            "gap_reversed",
+            lambda n, m, gap: math.exp(-gap) / (m * math.exp(-gap) + n - m),
+            "The gap has the wrong sign: this is for wanted keys that lie below the others.",
+        ),
+        Wrong(
+            "divided_by_the_number",
+            lambda n, m, gap: math.exp(gap) / n,
+            "This is divided by how many keys there are. Softmax divides by the sum of the row,\n"
+            "in which each key stands with e to the power of its score.",
+        ),
+        Wrong(
+            "counts_swapped",
+            lambda n, m, gap: math.exp(gap) / ((n - m) * math.exp(gap) + m),
+            "In the sum the counts have changed places: n_wanted keys stand there with e^gap, and\n"
+            "all others with e⁰.",
         ),
         Wrong(
             "percent",

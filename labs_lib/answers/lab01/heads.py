@@ -1,0 +1,202 @@
+"""Lab 01: programs that compute a head, or something like it."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+
+from ...attention.single_head import (
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+)
+
+
+def with_scores(score):
+    """Attention whose scores come from another rule; everything else is right."""
+    return lambda q, k, v, mask=None: attention_weights(score(q, k), mask) @ v
+
+
+def with_weights(weigh):
+    """Attention whose weights come from another rule; everything else is right."""
+    return lambda q, k, v, mask=None: weigh(attention_scores(q, k), mask) @ v
+
+
+def dots(q, k):
+    return q @ k.transpose(-2, -1)
+
+
+def n_head(q):
+    return q.shape[-3] if q.ndim > 2 else 1
+
+
+def clean(weights, mask):
+    """Zero weights where a mask leaves a row no key."""
+    return weights if mask is None else weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+
+
+def fill(value):
+    def weigh(scores, mask):
+        return (scores if mask is None else scores.masked_fill(~mask, value)).softmax(-1)
+
+    return weigh
+
+
+def across(dim):
+    """Softmax along another axis, with everything else in order."""
+
+    def weigh(scores, mask):
+        if scores.ndim <= -dim - 1:
+            dim_here = -1
+        else:
+            dim_here = dim
+        closed = scores if mask is None else scores.masked_fill(~mask, -1e30)
+        weights = closed.softmax(dim_here)
+        return weights if mask is None else weights.masked_fill(~mask, 0.0)
+
+    return weigh
+
+
+def masked_after(scores, mask):
+    weights = scores.softmax(-1)
+    return weights if mask is None else weights * mask
+
+
+def scores_times_mask(scores, mask):
+    return clean((scores if mask is None else scores * mask).softmax(-1), mask)
+
+
+def mask_added(scores, mask):
+    return clean((scores if mask is None else scores + mask).softmax(-1), mask)
+
+
+def inverted(scores, mask):
+    return attention_weights(scores, None if mask is None else ~mask)
+
+
+def always_causal(scores, mask):
+    return attention_weights(scores, causal_mask(*scores.shape[-2:]))
+
+
+def top_left(scores, mask):
+    if mask is None:
+        return scores.softmax(-1)
+    return attention_weights(scores, torch.ones_like(scores[0], dtype=torch.bool).tril())
+
+
+def inverted_with_nan(scores, mask):
+    return fill(-math.inf)(scores, None if mask is None else ~mask)
+
+
+def no_softmax(scores, mask):
+    return scores if mask is None else scores.masked_fill(~mask, 0.0)
+
+
+def columns_of_sums(scores, mask):
+    """Exponentials over their sums, with the sums laid along the wrong axis where that runs."""
+    raised = scores.exp() if mask is None else scores.exp() * mask
+    return raised / raised.sum(-1)
+
+
+def zero_times_infinity(scores, mask):
+    return (scores if mask is None else scores + ~mask * -math.inf).softmax(-1)
+
+
+def all_axes_turned(q, k):
+    return q @ k.permute(*range(k.ndim - 1, -1, -1)) / math.sqrt(q.shape[-1])
+
+
+def scale_by_value_width(q, k, v, mask=None):
+    return attention_weights(dots(q, k) / math.sqrt(v.shape[-1]), mask) @ v
+
+
+def values_first(q, k, v, mask=None):
+    return v @ attention_weights(attention_scores(q, k), mask)
+
+
+def element_by_element(q, k, v, mask=None):
+    return attention_weights(attention_scores(q, k), mask) * v
+
+
+def nan_in_gradient(scores, mask):
+    if mask is None:
+        return scores.softmax(-1)
+    bias = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -math.inf)
+    return (scores + bias).softmax(-1).nan_to_num()
+
+
+def nan_hidden_in_output(q, k, v, mask=None):
+    return (fill(-math.inf)(attention_scores(q, k), mask) @ v).nan_to_num()
+
+
+def softmax_before_scale(q, k, v, mask=None):
+    return attention_weights(dots(q, k), mask) @ v / math.sqrt(q.shape[-1])
+
+
+def weights_only(q, k, v, mask=None):
+    return attention_weights(attention_scores(q, k), mask)
+
+
+def values_are_keys(q, k, v, mask=None):
+    return scaled_dot_product_attention(q, k, k, mask)
+
+
+def queries_and_keys_swapped(q, k, v, mask=None):
+    weights = attention_weights(attention_scores(q, k), mask)
+    return weights.transpose(-2, -1) @ v
+
+
+def no_grad(q, k, v, mask=None):
+    return scaled_dot_product_attention(q.detach(), k.detach(), v.detach(), mask)
+
+
+def unshifted_exponentials(scores, mask):
+    raised = scores.exp() if mask is None else scores.exp() * mask
+    return raised / raised.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+def finite_fill_then_zero(q, k, v, mask=None, *, dropout_p=0.0, scale=None):
+    return clean(fill(-1e9)(attention_scores(q, k), mask), mask) @ v
+
+
+def nan_to_num_after_fill(scores, mask):
+    return fill(-math.inf)(scores, mask).nan_to_num(0.0)
+
+
+def loops(q, k, v, mask=None):
+    lead, seq_q, seq_k = q.shape[:-2], q.shape[-2], k.shape[-2]
+    rows = []
+    for i in range(seq_q):
+        score = (q[..., i : i + 1, :] * k).sum(-1) / q.shape[-1] ** 0.5  # [..., T_k]
+        sees = torch.ones(*lead, seq_q, seq_k, dtype=torch.bool) if mask is None else mask
+        sees = sees.expand(*lead, seq_q, seq_k)[..., i, :]
+        rows.append((attention_weights(score, sees)[..., None] * v).sum(-2))
+    return torch.stack(rows, dim=-2)
+
+
+def double_inside(q: torch.Tensor, k, v, mask: torch.Tensor | None = None) -> torch.Tensor:
+    weights = attention_weights(attention_scores(q.double(), k.double()), mask)
+    return (weights @ v.double()).type_as(q)
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def wrapped(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapped
+
+
+def keys_at_a_time(q, k, v, mask=None):
+    """One pass over the keys with a running maximum."""
+    scores = attention_scores(q, k)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e30)
+    highest = scores.max(-1, keepdim=True).values.detach()
+    raised = (scores - highest).exp()
+    if mask is not None:
+        raised = raised * mask
+    return (raised @ v) / raised.sum(-1, keepdim=True).clamp(min=1e-30)

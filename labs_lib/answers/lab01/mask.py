@@ -1,0 +1,170 @@
+"""Lab 01: causal_mask."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from ...attention.single_head import causal_mask
+from ..kit import Answer, Right, Wrong
+
+
+def _compare(seq_q, seq_k, shift):
+    queries, keys = torch.arange(seq_q)[:, None], torch.arange(seq_k)[None, :]
+    return keys <= queries + shift
+
+
+def _five_by_five(seq_q, seq_k=None):
+    lower = [[True] * (i + 1) + [False] * (4 - i) for i in range(5)]
+    return torch.tensor(lower)
+
+
+def _sized(rule):
+    """A mask program with an optional seq_k from a rule that takes both sizes."""
+    return lambda seq_q, seq_k=None: rule(seq_q, seq_q if seq_k is None else seq_k)
+
+
+def _additive(seq_q, seq_k):
+    return torch.zeros(seq_q, seq_k).masked_fill(~causal_mask(seq_q, seq_k), -math.inf)
+
+
+def _mask_by_loops(seq_q, seq_k=None):
+    seq_k = seq_k or seq_q
+    mask = torch.zeros((seq_q, seq_k), dtype=torch.bool)
+    for i in range(seq_q):
+        for j in range(seq_k):
+            mask[i, j] = j <= i + seq_k - seq_q
+    return mask
+
+
+def _mask_by_rows(seq_q: int, seq_k: int | None = None, device=None) -> torch.Tensor:
+    seq_k = seq_q if seq_k is None else seq_k
+    seen = [max(0, i + 1 + seq_k - seq_q) for i in range(seq_q)]
+    return torch.tensor([[True] * n + [False] * (seq_k - n) for n in seen], device=device)
+
+
+MASK = Answer(
+    reference=causal_mask,
+    wrong=(
+        Wrong(
+            "top_left",
+            _sized(lambda n, m: _compare(n, m, 0)),
+            "This counts the queries from token 0, which is right only for as many queries as\n"
+            "keys. One query with many keys is the newest token, yet this lets it see key 0 alone.",
+        ),
+        Wrong(
+            "inverted",
+            _sized(lambda n, m: ~causal_mask(n, m)),
+            "True and False have changed places: this lets a token see only what comes after it.\n"
+            "In this course True means: may attend. (Some libraries mean the opposite.)",
+        ),
+        Wrong(
+            "not_itself",
+            _sized(lambda n, m: _compare(n, m, m - n - 1)),
+            "Here a token may not see itself, and the first one sees nothing. Look at the\n"
+            "diagonal.",
+        ),
+        Wrong(
+            "one_ahead",
+            _sized(lambda n, m: _compare(n, m, m - n + 1)),
+            "Here each token sees one token of the future: the diagonal is off by one.",
+        ),
+        Wrong(
+            "upper",
+            _sized(lambda n, m: torch.ones(n, m, dtype=torch.bool).triu(m - n)),
+            "This is the other triangle: a token sees itself and what comes after it. Look at row\n"
+            "0, the oldest query; it should have the fewest keys.",
+        ),
+        Wrong(
+            "additive",
+            _sized(_additive),
+            "This is the additive form, 0 and -inf, which is added to the scores. A mask in this\n"
+            "course is bool and says True or False.",
+        ),
+        Wrong(
+            "zeros_and_ones",
+            _sized(lambda n, m: causal_mask(n, m).float()),
+            "The pattern is right but these are the numbers 0 and 1. A bool mask holds True and\n"
+            "False; torch adds a mask of numbers to the scores, so that nothing is cut.",
+        ),
+        Wrong(
+            "integers",
+            _sized(lambda n, m: causal_mask(n, m).long()),
+            "The pattern is right but these are whole numbers. ~ turns a 1 into -2; make it bool.",
+        ),
+        Wrong(
+            "short_integers",
+            _sized(lambda n, m: causal_mask(n, m).int()),
+            "The pattern is right but these are whole numbers. ~ turns a 1 into -2; make it bool.",
+        ),
+        Wrong(
+            "lists",
+            _sized(lambda n, m: causal_mask(n, m).tolist()),
+            "The pattern is right but these are lists; asked is a tensor.",
+        ),
+        Wrong(
+            "one_row",
+            _sized(lambda n, m: torch.arange(m) <= torch.arange(n).max() + m - n),
+            "One row is all there is. A column of queries has to meet a row of keys: one of the\n"
+            "two aranges needs a second axis.",
+        ),
+        Wrong(
+            "never_empty",
+            _sized(lambda n, m: _compare(n, m, max(m - n, 0))),
+            "Right, except for more queries than keys: there this begins at query 0. The last\n"
+            "query sees every key, each one before it sees one less, and so the first see nothing.",
+        ),
+        Wrong(
+            "five_by_five",
+            _five_by_five,
+            "This is a fixed 5 × 5 triangle. The mask has to follow seq_q and seq_k.",
+        ),
+        Wrong(
+            "square_of_queries",
+            lambda seq_q, seq_k=None: causal_mask(seq_q),
+            "This is a square of seq_q by seq_q; seq_k is never read. A model that writes word by\n"
+            "word has one query and many keys.",
+        ),
+        Wrong(
+            "square_of_keys",
+            _sized(lambda n, m: causal_mask(m)),
+            "This is a square of seq_k by seq_k: it has a row for each key. Rows belong to\n"
+            "queries, and there are seq_q of them.",
+        ),
+        Wrong(
+            "shift_reversed",
+            _sized(lambda n, m: _compare(n, m, n - m)),
+            "The shift has the wrong sign: with more keys than queries each query sees fewer keys\n"
+            "than its number, not more. Try one query and four keys: it should see all four.",
+        ),
+        Wrong(
+            "everything",
+            _sized(lambda n, m: torch.ones(n, m, dtype=torch.bool)),
+            "Everybody may see everything here; this mask masks nothing.",
+        ),
+    ),
+    right=(
+        Right("loops", _mask_by_loops),
+        Right("rows", _mask_by_rows),
+        Right("compare", _sized(lambda n, m: _compare(n, m, m - n))),
+        Right(
+            "not_upper",
+            _sized(lambda n, m: ~torch.triu(torch.ones(n, m), diagonal=m - n + 1).bool()),
+        ),
+        Right(
+            "last_rows_of_a_square",
+            lambda seq_q, seq_k=None: torch.tril(
+                torch.ones(max(seq_q, seq_k or seq_q), max(seq_q, seq_k or seq_q))
+            ).bool()[-seq_q:, -(seq_k or seq_q):],
+        ),
+        Right(
+            "numpy",
+            _sized(lambda n, m: torch.from_numpy(np.tril(np.ones((n, m)), m - n) > 0)),
+        ),
+        Right("additive_compared", _sized(lambda n, m: _additive(n, m) == 0)),
+    ),
+)  # fmt: skip
+
+ANSWERS = {"lab01.causal_mask": MASK}

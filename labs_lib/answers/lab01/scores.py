@@ -1,0 +1,219 @@
+"""Lab 01: attention_scores."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from ...attention.single_head import attention_scores
+from ..kit import Answer, Right, Wrong
+
+
+def _dots(q, k):
+    return q @ k.transpose(-2, -1)
+
+
+def _n_head(q):
+    return q.shape[-3] if q.ndim > 2 else 1
+
+
+def _cosine(q, k):
+    return _dots(torch.nn.functional.normalize(q, dim=-1), torch.nn.functional.normalize(k, dim=-1))
+
+
+def _all_axes_turned(tensor):
+    """What .T does to any tensor: its axes in reverse order."""
+    return tensor.permute(*range(tensor.ndim - 1, -1, -1))
+
+
+def _in_two(k, i, j):
+    """k with two axes swapped, counted from the front; the last two where it has only two."""
+    return k.transpose(i, j) if k.ndim > max(i, j) else k.mT
+
+
+def _loops(q, k):
+    rows = []
+    for i in range(q.shape[-2]):
+        row = [(q[..., i, :] * k[..., j, :]).sum(-1) for j in range(k.shape[-2])]
+        rows.append(torch.stack(row, dim=-1))
+    return torch.stack(rows, dim=-2) * q.shape[-1] ** -0.5
+
+
+def _in_place(q, k):
+    scores = torch.matmul(q, k.mT)
+    scores /= math.sqrt(k.size(-1))
+    return scores
+
+
+def _double_inside(q, k):
+    return (_dots(q.double(), k.double()) / q.shape[-1] ** 0.5).to(q.dtype)
+
+
+class _Head:
+    def scores(self, q: torch.Tensor, k: torch.Tensor, *, scale: float | None = None):
+        scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+        return (q * scale) @ k.transpose(-1, -2)
+
+
+SCORES = Answer(
+    reference=attention_scores,
+    wrong=(
+        Wrong(
+            "no_scale",
+            _dots,
+            "These are the bare dot products, which is what you get when the scale is left out.\n"
+            "Their spread grows with the width of the head; look at what q·k is divided by.",
+        ),
+        Wrong(
+            "scale_by_d_model",
+            lambda q, k: _dots(q, k) / math.sqrt(_n_head(q) * q.shape[-1]),
+            "This is what you get when the scale is 1/√d_model. A dot product here runs over one\n"
+            "head's own numbers only; look at the last axis of q.",
+        ),
+        Wrong(
+            "scale_without_root",
+            lambda q, k: _dots(q, k) / q.shape[-1],
+            "The scores are divided by head_dim itself: the root is missing, or the scale was\n"
+            "applied twice. Look at what a variance and a standard deviation are.",
+        ),
+        Wrong(
+            "scale_by_keys",
+            lambda q, k: _dots(q, k) / math.sqrt(k.shape[-2]),
+            "This is divided by the root of the number of keys. What counts is how many products\n"
+            "stand in one sum; look at which axis of k disappears in the product.",
+        ),
+        Wrong(
+            "scale_by_queries",
+            lambda q, k: _dots(q, k) / math.sqrt(q.shape[-2]),
+            "This is divided by the root of the number of queries. The scale has nothing to do\n"
+            "with how many tokens there are; look at which axis disappears in the product.",
+        ),
+        Wrong(
+            "multiplied",
+            lambda q, k: _dots(q, k) * math.sqrt(q.shape[-1]),
+            "This is multiplied by the root where it should be divided; the scores spread even\n"
+            "more than without any scale.",
+        ),
+        Wrong(
+            "scale_of_64",
+            lambda q, k: _dots(q, k) / 8.0,
+            "This is divided by 8 whatever the width is, which is right for head_dim 64 alone.\n"
+            "Take the width from the tensor.",
+        ),
+        Wrong(
+            "keys_ask",
+            lambda q, k: _dots(k, q) / math.sqrt(q.shape[-1]),
+            "Rows and columns have changed places, which is what happens when the keys ask and\n"
+            "the queries answer. Row i belongs to query i.",
+        ),
+        Wrong(
+            "queries_only",
+            lambda q, k: _dots(q, q) / math.sqrt(q.shape[-1]),
+            "The queries are compared with themselves; k takes no part. It goes unnoticed only\n"
+            "where k equals q.",
+        ),
+        Wrong(
+            "softmax_already",
+            lambda q, k: attention_scores(q, k).softmax(dim=-1),
+            "These are the weights already. The scores come one step before the softmax, and can\n"
+            "be negative.",
+        ),
+        Wrong(
+            "cosine",
+            _cosine,
+            "These are cosines, which is what happens when q and k are brought to length 1. In\n"
+            "this attention the lengths count; only the spread is taken back, by one fixed\n"
+            "factor.",
+        ),
+        Wrong(
+            "keys_not_turned",
+            lambda q, k: q @ k / math.sqrt(q.shape[-1]),
+            "q meets k as it stands, so rows of q meet columns of k. Each row of k is a key, and\n"
+            "the dot product of a query with a key is a row with a row.",
+        ),
+        Wrong(
+            "keys_not_turned_no_scale",
+            lambda q, k: q @ k,
+            "q meets k as it stands, so rows of q meet columns of k, and the scale is missing\n"
+            "too. Each row of k is a key: a row has to meet a row.",
+        ),
+        Wrong(
+            "all_axes_turned",
+            lambda q, k: q @ _all_axes_turned(k) / math.sqrt(q.shape[-1]),
+            "All axes of k have been turned round, as .T does, so batch and heads have moved too.\n"
+            "Only tokens and head_dim may change places.",
+        ),
+        Wrong(
+            "all_axes_turned_no_scale",
+            lambda q, k: q @ _all_axes_turned(k),
+            "All axes of k have been turned round, as .T does, and the scale is missing too. Only\n"
+            "tokens and head_dim may change places.",
+        ),
+        Wrong(
+            "heads_and_tokens_swapped",
+            lambda q, k: q @ _in_two(k, 1, 2) / math.sqrt(q.shape[-1]),
+            "Axes 1 and 2 of k have changed places; with four axes those are heads and tokens.\n"
+            "Count the two axes from the back.",
+        ),
+        Wrong(
+            "batch_and_heads_swapped",
+            lambda q, k: q @ _in_two(k, 0, 1) / math.sqrt(q.shape[-1]),
+            "Axes 0 and 1 of k have changed places; with four axes those are batch and heads.\n"
+            "Count the two axes from the back.",
+        ),
+        Wrong(
+            "keys_reshaped",
+            lambda q, k: q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])
+            / math.sqrt(q.shape[-1]),
+            "k has the right shape but the wrong numbers in it: reshape and view read the numbers\n"
+            "on in the same order. To make columns of rows is another thing, a transposition.",
+        ),
+        Wrong(
+            "same_place_only",
+            lambda q, k: (q * k[..., : q.shape[-2], :]).sum(-1) / math.sqrt(q.shape[-1]),
+            "Query i has met key i only. Each query meets every key: a row of scores per query.",
+        ),
+        Wrong(
+            "scale_by_axis_one",
+            lambda q, k: _dots(q, k) / math.sqrt(q.shape[1]),
+            "This is divided by √q.shape[1], which is head_dim only where there are two axes;\n"
+            "with four it is the number of heads. Count from the back.",
+        ),
+        Wrong(
+            "scale_by_first_axis",
+            lambda q, k: _dots(q, k) / math.sqrt(len(q)),
+            "This is divided by the root of the length of q's first axis, which is what len(q)\n"
+            "and q.shape[0] give. The scale goes by head_dim, the last axis.",
+        ),
+        Wrong(
+            "root_of_the_scores",
+            lambda q, k: (_dots(q, k) / q.shape[-1]).sqrt(),
+            "The root is taken of the scores too, and a negative score has none (NaN). The root\n"
+            "belongs to head_dim alone.",
+        ),
+        Wrong(
+            "always_float32",
+            lambda q, k: attention_scores(q, k).float(),
+            "The values are float32 whatever comes in. A result has the dtype of its inputs; look\n"
+            "for a .float() or a tensor made without dtype.",
+        ),
+    ),
+    right=(
+        Right("loops", _loops),
+        Right("in_place", _in_place),
+        Right("double_inside", _double_inside),
+        Right("scaled_query_method", _Head().scores),
+        Right(
+            "einsum",
+            lambda q, k: torch.einsum("...id,...jd->...ij", q, k) / np.sqrt(q.shape[-1]),
+        ),
+        Right("products_summed", lambda q, k: (q[..., :, None, :] * k[..., None, :, :]).sum(-1)
+              / q.shape[-1] ** 0.5),
+        Right("root_on_both", lambda q, k: _dots(q / q.shape[-1] ** 0.25, k / k.shape[-1] ** 0.25)),
+        Right("scale_as_tensor", lambda q, k: _dots(q, k) / torch.tensor(q.shape[-1]).sqrt()),
+    ),
+)  # fmt: skip
+
+ANSWERS = {"lab01.attention_scores": SCORES}
