@@ -31,6 +31,31 @@ def runner() -> Path:
     return cache.get(key, "runner", build)
 
 
+def header(flags: list[str]) -> Path:
+    """Our header as the compiler takes it soonest: precompiled where it is g++."""
+    compiler = compilers.need_host_compiler()
+    plain = compilers.HOST / "cuda_host.h"
+    if compilers.is_clang(compiler):
+        return plain
+    key = cache.key_of(
+        "header",
+        str(plain),
+        *flags,
+        compilers.version(compiler),
+        compilers.header_hash(),
+        compilers.machine(),
+    )
+
+    def build(folder: Path) -> None:
+        (folder / "labs.h").write_text(f'#include "{plain}"\n', encoding="utf-8")
+        command = [compiler, *flags, "-x", "c++-header", "labs.h", "-o", "labs.h.gch"]
+        done = _call(command, folder)
+        if done.returncode:
+            raise BuildError(f"The header of kernels could not be built:\n{done.stderr}")
+
+    return cache.get(key, "labs.h.gch", build).with_suffix("")
+
+
 def host_library(
     source: str, kernels: list[Signature], *, trace: bool = False, filename: str = "cell.cu"
 ) -> Path:
@@ -53,7 +78,7 @@ def host_library(
     def build(folder: Path) -> None:
         cell = folder / Path(filename).name
         cell.write_text(text, encoding="utf-8")
-        include = [f"-I{compilers.HOST / 'include'}", "-include", compilers.HOST / "cuda_host.h"]
+        include = [f"-I{compilers.HOST / 'include'}", "-include", header(flags)]
         command = [compiler, *flags, *map(str, include), "-x", "c++", "-c", cell.name]
         done = _call([*command, "-o", "kernel.o"], folder)
         if done.returncode == 0:

@@ -28,7 +28,7 @@ def rewrite(source: str, *, trace: bool = False) -> str:
         elif token.text == "__noinline__":
             edits.append((token.start, token.end, "__attribute__((noinline))"))
     if trace:
-        edits += _loops(source, tokens)
+        edits += _loops(source, tokens) + _structs(tokens)
     return apply(source, edits)
 
 
@@ -199,3 +199,23 @@ def split_plain(tokens: list[Token]) -> list[list[Token]]:
         else:
             part.append(token)
     return [*parts, part]
+
+
+def _structs(tokens: list[Token]) -> list[tuple[int, int, str]]:
+    """Edits that give each struct an assignment that is watched (see host/touch.h)."""
+    edits = []
+    for i, token in enumerate(tokens[:-2]):
+        named = token.text in ("struct", "class") and tokens[i - 1].text not in ("enum", "<", ",")
+        if not named or token.kind != "word":
+            continue
+        at = i + 1
+        while tokens[at].text in ("alignas", "__align__", "__attribute__") and at < len(tokens) - 2:
+            at = closing(tokens, at + 1) + 1
+        if at + 1 >= len(tokens) or tokens[at].kind != "word" or tokens[at + 1].text != "{":
+            continue
+        end = closing(tokens, at + 1)
+        body = join(tokens[at + 1 : end])
+        if "operator =" not in body:
+            store = f" public: LABS_STORE({tokens[at].text}) "
+            edits.append((tokens[end].start, tokens[end].start, store))
+    return edits

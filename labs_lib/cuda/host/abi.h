@@ -4,11 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "touch.h"
 #include "vectors.h"
 
 #if defined(LABS_TRACE)
 // Our own code must not be counted as the student's; calls keep the student's line as their origin.
-#define LABS_FN static __attribute__((noinline, no_sanitize("thread"), unused))
+#define LABS_FN static inline __attribute__((noinline, no_sanitize("thread"), unused))
 #else
 #define LABS_FN static inline __attribute__((unused))
 #endif
@@ -42,19 +43,8 @@ const uint64_t* labs_exchange(unsigned mask, uint64_t value, uint32_t site, int 
 unsigned labs_alive_lanes(void);
 void* labs_shared(const void* tag, size_t size, size_t align, const char* name);
 void* labs_dynamic_shared(void);
-void labs_touch(const void* address, unsigned size, int flags, const void* origin);
 void labs_fence(void);
 void labs_spin(void);
 int labs_printf(const char* format, ...);
 __attribute__((noreturn)) void labs_stop(const char* reason, uint32_t line);
 }
-
-namespace lab {
-enum Touch { kRead = 0, kWrite = 1, kAtomic = 2, kVolatile = 4 };
-}
-
-#if defined(LABS_TRACE)
-#define LABS_TOUCH(p, size, flags) labs_touch(p, size, flags, __builtin_return_address(0))
-#else
-#define LABS_TOUCH(p, size, flags) ((void)0)
-#endif

@@ -76,6 +76,7 @@ LABS_FN float odd_float(double x) {
         LABS_MEMBER T(int x) : bits(lab::to(lab::odd_float(x))) {}                           \
         LABS_MEMBER T(unsigned x) : bits(lab::to(lab::odd_float(x))) {}                      \
         LABS_MEMBER operator float() const { return lab::from(bits); }                        \
+        LABS_STORE(T)                                                                          \
     };                                                                                         \
     LABS_FN T operator+(T a, T b) { return T((float)a + (float)b); }                           \
     LABS_FN T operator-(T a, T b) { return T((float)a - (float)b); }                           \
@@ -119,7 +120,7 @@ LABS_FN float odd_float(double x) {
     LABS_FN T& operator op##=(T & a, T b) {             \
         LABS_TOUCH(&a, 2, lab::kRead);                 \
         LABS_TOUCH(&a, 2, lab::kWrite);                \
-        a = a op b;                                     \
+        a.bits = (a op b).bits;                         \
         return a;                                       \
     }
 
@@ -131,6 +132,7 @@ typedef __nv_bfloat16 nv_bfloat16;
 #define LABS_16X2(T2, T, low, high, make)                                                       \
     struct alignas(4) T2 {                                                                      \
         T x, y;                                                                                 \
+        LABS_STORE(T2)                                                                          \
     };                                                                                          \
     LABS_FN T2 make(T x, T y) { return {x, y}; }                                                \
     LABS_FN T2 __hadd2(T2 a, T2 b) { return {a.x + b.x, a.y + b.y}; }                           \

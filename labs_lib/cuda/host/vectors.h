@@ -2,11 +2,13 @@
 #pragma once
 #include <stdint.h>
 
+#include "touch.h"
+
 #define LABS_VECTORS(T, name, a2, a4)                                                   \
-    struct name##1 { T x; };                                                            \
-    struct alignas(a2) name##2 { T x, y; };                                             \
-    struct name##3 { T x, y, z; };                                                      \
-    struct alignas(a4) name##4 { T x, y, z, w; };                                       \
+    struct name##1 { T x; LABS_STORE(name##1) };                                        \
+    struct alignas(a2) name##2 { T x, y; LABS_STORE(name##2) };                         \
+    struct name##3 { T x, y, z; LABS_STORE(name##3) };                                  \
+    struct alignas(a4) name##4 { T x, y, z, w; LABS_STORE(name##4) };                   \
     static inline __attribute__((unused)) name##1 make_##name##1(T x) { return {x}; }   \
     static inline __attribute__((unused)) name##2 make_##name##2(T x, T y) {            \
         return {x, y};                                                                  \

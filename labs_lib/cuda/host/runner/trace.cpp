@@ -159,7 +159,6 @@ void trace_block_start(Worker& w) {
     if (!g_on) return;
     shadow_block_start(w.fibers[0].block);
     trace_barrier(w);
-    g_time.block_start = g_time.epoch;
     g_grouping = lanes_block_start();
     if (g_grouping) ++g_report->grouped_blocks;
 }
