@@ -7,9 +7,11 @@ print(k.trace[grid, block](q, k, v, o, n))  # bytes, races, bank conflicts, line
 
 from labs_lib.cuda.errors import BuildError, CompileError, CudaError, KernelFault, LaunchError
 from labs_lib.cuda.kernel import Kernel, Module, compile
+from labs_lib.cuda.machine import Available, available
 from labs_lib.cuda.trace import Trace
 
 __all__ = [
+    "Available",
     "BuildError",
     "CompileError",
     "CudaError",
@@ -18,5 +20,13 @@ __all__ = [
     "LaunchError",
     "Module",
     "Trace",
+    "available",
     "compile",
 ]
+
+
+def load_ipython_extension(shell) -> None:
+    """`%load_ext labs_lib.cuda` brings the cell magic `%%cuda`."""
+    from labs_lib.cuda.magic import register
+
+    register(shell)

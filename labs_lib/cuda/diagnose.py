@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from labs_lib.cuda.errors import CompileError
+from labs_lib.cuda.tokens import tokenize
 
 HINTS = [
     (r"expected [‘'].?;.?[’'].*before|expected a .;.", "A `;` is missing, often a line above."),
@@ -34,7 +35,7 @@ def explain(log: str, source: str, rewritten: str, filename: str) -> CompileErro
     found = gcc or nvcc
     lines = source.split("\n")
     if not found or int(found[1]) > len(lines):
-        return CompileError(_unknown(log), log=log)
+        return _unclosed(source, log) or CompileError(_unknown(log), log=log)
     line, message = int(found[1]), found[3].strip()
     out = [f"line {line}: {message}", f"  {lines[line - 1]}"]
     column = _column(lines[line - 1], _line(rewritten, line), int(found[2] or 0), message)
@@ -47,6 +48,23 @@ def explain(log: str, source: str, rewritten: str, filename: str) -> CompileErro
     if more > 0:
         out.append(f"({more} more after it; the first is the one to mend.)")
     return CompileError("\n".join(out), line=line, log=log)
+
+
+def _unclosed(source: str, log: str) -> CompileError | None:
+    """The error for a brace that the cell leaves open; the compiler only notices after its end."""
+    opened: list[int] = []
+    for token in tokenize(source):
+        if token.kind == "mark" and token.text == "{":
+            opened.append(token.line)
+        elif token.kind == "mark" and token.text == "}" and opened:
+            opened.pop()
+    if not opened:
+        return None
+    line, text = opened[-1], source.split("\n")[opened[-1] - 1]
+    message = (
+        f"line {line}: the {{ opened here is never closed\n  {text}\nA closing brace is missing."
+    )
+    return CompileError(message, line=line, log=log)
 
 
 def _line(text: str, number: int) -> str:

@@ -156,8 +156,8 @@ def test_every_kind_of_loop_keeps_its_turns_and_its_meaning(make):
 
 
 def test_a_device_function_called_twice_is_two_requests(make):
-    k = make("x[threadIdx.x] = load(x, 0) + load(x, 32);",
-             before="__device__ float load(float* x, int at) { return x[at + threadIdx.x]; }")  # fmt: skip
+    load = "__device__ float load(float* x, int at) { return x[at + threadIdx.x]; }"
+    k = make("x[threadIdx.x] = load(x, 0) + load(x, 32);", before=load)
     read = line(k.trace[1, 32](torch.zeros(64), 64), "read")
     assert (read.requests, read.sectors) == (2, 8)
 

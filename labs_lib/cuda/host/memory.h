@@ -15,7 +15,7 @@ LABS_FN T load(const T* p) {
 template <class T>
 LABS_FN void store(T* p, typename Same<T>::type v) {
     LABS_TOUCH(p, sizeof(T), kWrite);
-    *p = v;
+    __builtin_memcpy((void*)p, (const void*)&v, sizeof(T));
 }
 
 LABS_FN void* copy(void* to, const void* from, size_t n) {

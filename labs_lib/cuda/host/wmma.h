@@ -51,7 +51,7 @@ LABS_FN void load(uint32_t site, F& f, const T* p, unsigned stride, bool by_colu
 #else
         (void)from;
 #endif
-        f.x[i] = *q;
+        __builtin_memcpy((void*)&f.x[i], (const void*)q, sizeof(T));
     }
 }
 
@@ -77,7 +77,7 @@ LABS_FN void store_matrix_at(uint32_t site, T* p, const fragment<accumulator, M,
         int at = place<f.num_elements>(lane(), i), row = at / N, col = at % N;
         T* q = p + (layout == mem_col_major ? (size_t)col * stride + row : (size_t)row * stride + col);
         LABS_TOUCH(q, sizeof(T), lab::kWrite);
-        *q = f.x[i];
+        __builtin_memcpy((void*)q, (const void*)&f.x[i], sizeof(T));
     }
 }
 
