@@ -226,6 +226,6 @@ _LAYOUTS: dict[str, Callable[[np.random.Generator], Tensor]] = {
     "each head stored column by column": lambda rng: _new(rng).transpose(2, 3),
     "every other head of a new tensor": lambda rng: _new(rng)[:, ::2],
     "every other token of a new tensor": lambda rng: _new(rng)[:, :, ::2],
-    "every other number of a new tensor": lambda rng: _new(rng)[..., ::2],
+    "every other number of a new tensor": lambda rng: _new(rng).repeat(1, 1, 1, 2)[..., ::2],
     "one head stored, shown several times": _shared,
 }

@@ -173,4 +173,4 @@ def _structure(item: Exercise, answers: Mapping[str, Answer]) -> tuple[str, list
 
 
 def _not_attempted(item: Exercise) -> str:
-    return f"{item.short} has no {'body' if item.kind == 'function' else 'value'} yet."
+    return f"{item.called} has no {'body' if item.kind == 'function' else 'value'} yet."

@@ -24,7 +24,7 @@ def explain(
         return "fail", ["Your notebook changed what the check prints, so it proves nothing."], ""
     if not got.cases:
         asked = "a function" if item.kind == "function" else "a value"
-        return "fail", [f"{item.short} is {got.first or 'nothing'}; {asked} is asked."], ""
+        return "fail", [f"{item.called} is {got.first or 'nothing'}; {asked} is asked."], ""
     if item.kind != "function":
         return _wrong_value(item, mistakes, got)
     index = next((i for i, pair in enumerate(_pairs(want, got)) if pair[0] != pair[1]), None)

@@ -14,7 +14,7 @@ METADATA, ID, TEXT, PLACE = "its metadata", "its id", "its text", "where it stan
 
 @dataclass(frozen=True)
 class Asked:
-    """An exercise as matching needs it: its names, and the text of its untouched answer cell."""
+    """An exercise as matching needs it; `short` is what the answer has to bind."""
 
     name: str
     short: str

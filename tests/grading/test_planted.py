@@ -52,7 +52,7 @@ def right(item, number):
     """The text of a cell with one of the right programs, in turn."""
     known = answer(item.name)
     if item.kind != "function":
-        return f"{item.short} = {known.reference!r}"
+        return f"{item.called} = {known.reference!r}"
     which = ["reference", *(f"right[{n}].program" for n in range(len(known.right)))]
     return _take(item, which[number % len(which)])
 
@@ -61,7 +61,7 @@ def wrong(item, number):
     """The text of a cell with a wrong program, and the names that its own text would show."""
     program = answer(item.name).wrong[number].program
     if item.kind != "function":
-        return f"{item.short} = {program!r}"
+        return f"{item.called} = {program!r}"
     names = read(source_of(program), item.forbidden).forbidden
     shown = "".join(f"\n_ = lambda: torch.{name.rpartition('.')[2]}" for name in names)
     return _take(item, f"wrong[{number}].program") + shown
@@ -70,7 +70,7 @@ def wrong(item, number):
 def _take(item, which):
     """Write the exercise's name in hex: as plain text it would be a trace of a forbidden one."""
     name = f'bytes.fromhex("{item.name.encode().hex()}").decode()'
-    return f"from labs_lib.answers import answer\n{item.short} = answer({name}).{which}"
+    return f"from labs_lib.answers import answer\n{item.called} = answer({name}).{which}"
 
 
 def _cell(text, label, expected=None):
@@ -94,7 +94,7 @@ def test_every_second_program_is_wrong_and_every_second_one_fails(course, tmp_pa
                 texts[label], passes[label] = make(item, number), good
                 mark = {"exercise": label}
                 cells.append(_cell(texts[label], mark | {"role": "answer"}))
-                check = f"check({item.name!r}, {item.short})"
+                check = f"check({item.name!r}, {item.called})"
                 cells.append(_cell(check, mark | {"role": "check"}, key.expected[item.name]))
     runs = run_notebook(
         nbformat.v4.new_notebook(cells=cells), policy=key.policy, out=tmp_path / "run"
