@@ -14,9 +14,10 @@ from typing import Any
 
 from ..exercises import exercise
 from ..exercises.kit import Exercise
+from ..nbval_plugin import VARIABLE as UNDER_NBVAL
 from . import progress
 from .observe import observe_all
-from .oracle import Withheld, oracle_for
+from .oracle import NothingToCompare, oracle_for
 from .render import render
 from .verdict import ERROR, NOT_ATTEMPTED, Verdict, judge, rules_kept, source_of
 
@@ -42,10 +43,10 @@ def check(name: str, program: Any = None) -> None:
     if verdict.passed:
         print(verdict)
         return
-    if os.environ.get("LABS_NBVAL"):
+    if os.environ.get(UNDER_NBVAL):
         raise CheckFailed(str(verdict))
     print(verdict)
-    _offer_hints(item, verdict)
+    _offer_hints(item)
 
 
 def graded_text(item: Exercise, program: Any, run: dict[str, Any]) -> str:
@@ -70,11 +71,11 @@ def graded_text(item: Exercise, program: Any, run: dict[str, Any]) -> str:
 def _verdict(item: Exercise, program: Any) -> Verdict:
     try:
         return judge(item, program, oracle_for(item))
-    except Withheld as error:
+    except NothingToCompare as error:
         return Verdict(item.name, ERROR, (str(error),))
 
 
-def _offer_hints(item: Exercise, verdict: Verdict) -> None:
+def _offer_hints(item: Exercise) -> None:
     if not item.hints:
         return
     print(f'\n  hint("{item.name}") gives a hint; there are {len(item.hints)}, one at a time.')

@@ -118,7 +118,7 @@ def _difference_tensor(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
         f"{where}element {list(index)} is {_show(got.value[index])}; wanted is "
         f"{_show(want.value[index])} ({count} of {total} elements differ)"
     ]
-    if np.isnan(got.value[index]) if got.value.dtype.kind == "f" else False:
+    if got.value.dtype.kind == "f" and np.isnan(got.value[index]):
         lines.append("NaN comes from 0/0 or from (-inf) - (-inf): is there a row without any key?")
     return lines
 
@@ -147,9 +147,7 @@ def _difference_number(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
 
 
 def _show(value: object) -> str:
-    number = float(value) if not isinstance(value, (bool, np.bool_)) else bool(value)
-    if isinstance(number, bool):
-        return repr(number)
-    if number == int(number) if np.isfinite(number) else False:
-        return f"{int(number)}" if abs(number) < 1e15 else f"{number:.6g}"
-    return f"{number:.6g}"
+    if isinstance(value, (bool, np.bool_)):
+        return repr(bool(value))
+    number = float(value)
+    return f"{int(number)}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"

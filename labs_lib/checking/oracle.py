@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
+from ..exercises import exercise as find_exercise
 from ..exercises.kit import Exercise
+from . import shipped
 from .compare import same
 from .observe import Observation, observe_all
 
 VISIBLE_SEED = 0
 
 
-class Withheld(LookupError):
-    """What a check needs was left out of this copy of the course."""
+class NothingToCompare(LookupError):
+    """This copy of the course holds neither the exercise's answer nor its stored outputs."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,22 @@ class LiveOracle:
 
     def because(self, exercise: Exercise, got: list[Observation]) -> str:
         """The answer's own sentence."""
-        return _answer(exercise.name).because
+        return shipped.answer(exercise.name).because
 
 
 def oracle_for(exercise: Exercise) -> Oracle:
     """The live oracle where the lab's answers are shipped, else the stored one.
 
     Raises:
-        Withheld: where this copy has neither.
+        NothingToCompare: where this copy has neither.
     """
-    if importlib.util.find_spec(f"labs_lib.answers.{exercise.lab}") is not None:
+    if shipped.has_answers(exercise.lab):
         return LiveOracle()
     from .stored import StoredOracle
 
     stored = StoredOracle.load(exercise.lab)
     if stored is None or not stored.knows(exercise.name):
-        raise Withheld(
+        raise NothingToCompare(
             f"{exercise.name} can't be checked here: this copy of the course holds neither its "
             "answer nor its stored outputs. Ask for a handout that includes it."
         )
@@ -85,23 +85,15 @@ def matches(exercise: Exercise, want: list[Observation], got: list[Observation])
     return len(want) == len(got) and same(exercise, want, got)
 
 
-def _answer(name: str):
-    return importlib.import_module("labs_lib.answers").answer(name)
-
-
 @cache
 def _reference(name: str, seed: int) -> list[Observation]:
-    from ..exercises import exercise
-
-    return observe_all(exercise(name), _answer(name).reference, seed)
+    return observe_all(find_exercise(name), shipped.answer(name).reference, seed)
 
 
 @cache
 def _mistakes(name: str, seed: int) -> tuple[Mistake, ...]:
-    from ..exercises import exercise
-
-    item = exercise(name)
+    item = find_exercise(name)
     return tuple(
         Mistake(wrong.name, wrong.says, observe_all(item, wrong.program, seed))
-        for wrong in _answer(name).wrong
+        for wrong in shipped.answer(name).wrong
     )

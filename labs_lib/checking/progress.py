@@ -10,7 +10,7 @@ from typing import Any
 
 from ..notebook.atomic import write_text
 from ..paths import state
-from .verdict import PASS, Verdict
+from .verdict import NOT_ATTEMPTED, PASS, Verdict
 
 
 def folder() -> Path | None:
@@ -52,7 +52,7 @@ def record(verdict: Verdict, source: str = "") -> None:
     known = entry(verdict.exercise)
     changes: dict[str, Any] = {
         "outcome": verdict.outcome,
-        "tries": int(known.get("tries", 0)) + (verdict.outcome != "NOT ATTEMPTED"),
+        "tries": int(known.get("tries", 0)) + (verdict.outcome != NOT_ATTEMPTED),
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
     if verdict.outcome == PASS:

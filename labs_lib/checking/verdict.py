@@ -7,7 +7,7 @@ import linecache
 import os
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ class Verdict:
 
     exercise: str
     outcome: str
-    lines: tuple[str, ...] = field(default=())
+    lines: tuple[str, ...] = ()
     mistake: str = ""
 
     @property
