@@ -158,17 +158,7 @@ def test_no_tracked_file_speaks_of_one_machine():
 
 def test_every_text_file_is_utf8_with_plain_line_ends():
     for file in tracked():
-        if file.suffix in {
-            ".py",
-            ".md",
-            ".toml",
-            ".yml",
-            ".json",
-            ".ipynb",
-            ".cu",
-            ".mjs",
-            ".lock",
-        }:
+        if file.suffix in TEXT:
             content = file.read_bytes()
             content.decode("utf-8")
             assert b"\r" not in content, file.relative_to(ROOT)

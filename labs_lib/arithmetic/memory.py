@@ -1,5 +1,6 @@
 """How many bytes attention keeps and moves."""
 
+from labs_lib.arithmetic.flops import matmul_flops
 from labs_lib.arithmetic.units import Bytes
 from labs_lib.config import AttentionConfig, LatentAttention
 
@@ -100,4 +101,5 @@ def arithmetic_intensity(flops: int, moved: Bytes) -> float:
 def matmul_intensity(n_row: int, n_inner: int, n_column: int, dtype: str = "float16") -> float:
     """Return FLOPs per byte of one product whose three matrices cross memory once each."""
     elements = n_row * n_inner + n_inner * n_column + n_row * n_column
-    return 2 * n_row * n_inner * n_column / (elements * element_size(dtype))
+    moved = Bytes(elements * element_size(dtype))
+    return arithmetic_intensity(matmul_flops(n_row, n_inner, n_column), moved)

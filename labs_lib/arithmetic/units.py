@@ -120,13 +120,13 @@ class Bytes(int):
     TiB = property(lambda self: Quantity(self, "TiB"), doc="in units of 2^40 bytes")
 
     def __add__(self, other: object) -> Bytes:
-        return _kept(int.__add__(self, other)) if isinstance(other, int) else NotImplemented
+        return Bytes(int.__add__(self, other)) if isinstance(other, int) else NotImplemented
 
     def __sub__(self, other: object) -> Bytes:
-        return _kept(int.__sub__(self, other)) if isinstance(other, int) else NotImplemented
+        return Bytes(int.__sub__(self, other)) if isinstance(other, int) else NotImplemented
 
     def __mul__(self, other: object) -> Bytes:
-        return _kept(int.__mul__(self, other)) if isinstance(other, int) else NotImplemented
+        return Bytes(int.__mul__(self, other)) if isinstance(other, int) else NotImplemented
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -166,7 +166,3 @@ def right_number_wrong_unit(given: float, size: Bytes, unit: str, rel: float = 0
                 f"neither {larger} nor its decimal cousin; in {unit} it is {wanted}"
             )
     return None
-
-
-def _kept(value: int) -> Bytes:
-    return Bytes(value)
