@@ -139,6 +139,24 @@ ATTENTION = Answer(
             "may attend. (A row that is all open is then all -inf, and so NaN.)",
         ),
         Wrong(
+            "mask_always_there",
+            heads.with_weights(heads.mask_always_there),
+            "mask is None where none is given, and None can't be turned round by ~. Without a\n"
+            "mask every query sees every key.",
+        ),
+        Wrong(
+            "truth_of_a_mask",
+            heads.with_weights(heads.truth_of_a_mask),
+            "`if mask` asks whether a whole tensor is true, which has no answer. What is to be\n"
+            "asked is whether a mask was given at all: is it None?",
+        ),
+        Wrong(
+            "mask_as_index",
+            heads.with_weights(heads.mask_as_index),
+            "A mask used as an index must have the shape of the scores. One mask may serve all\n"
+            "heads and all examples: masked_fill and torch.where spread it, an index doesn't.",
+        ),
+        Wrong(
             "zero_times_infinity",
             heads.with_weights(heads.zero_times_infinity),
             "An open key gets 0 times -inf, and that is NaN, not 0. Put -inf in place of the\n"

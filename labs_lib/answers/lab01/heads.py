@@ -101,6 +101,20 @@ def columns_of_sums(scores, mask):
     return raised / raised.sum(-1)
 
 
+def mask_always_there(scores, mask):
+    return scores.masked_fill(~mask, -math.inf).softmax(-1)
+
+
+def truth_of_a_mask(scores, mask):
+    return (scores.masked_fill(~mask, -math.inf) if mask else scores).softmax(-1)
+
+
+def mask_as_index(scores, mask):
+    if mask is not None:
+        scores[~mask] = -math.inf
+    return scores.softmax(-1)
+
+
 def zero_times_infinity(scores, mask):
     return (scores if mask is None else scores + ~mask * -math.inf).softmax(-1)
 

@@ -117,6 +117,11 @@ MASK = Answer(
             "query sees every key, each one before it sees one less, and so the first see nothing.",
         ),
         Wrong(
+            "seq_k_not_given",
+            lambda seq_q, seq_k=None: torch.tril(torch.ones(seq_q, seq_k)).bool(),
+            "seq_k is None where it is not given, and None is no size. First say what it is then.",
+        ),
+        Wrong(
             "five_by_five",
             _five_by_five,
             "This is a fixed 5 × 5 triangle. The mask has to follow seq_q and seq_k.",

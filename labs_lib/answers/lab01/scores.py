@@ -41,6 +41,14 @@ def _loops(q, k):
     return torch.stack(rows, dim=-2) * q.shape[-1] ** -0.5
 
 
+def _loops_over_two_axes(q, k):
+    scores = torch.zeros(len(q), len(k))
+    for i in range(len(q)):
+        for j in range(len(k)):
+            scores[i, j] = sum(q[i, n] * k[j, n] for n in range(q.shape[1]))
+    return scores / math.sqrt(q.shape[1])
+
+
 def _in_place(q, k):
     scores = torch.matmul(q, k.mT)
     scores /= math.sqrt(k.size(-1))
@@ -186,6 +194,12 @@ SCORES = Answer(
             lambda q, k: _dots(q, k) / math.sqrt(len(q)),
             "This is divided by the root of the length of q's first axis, which is what len(q)\n"
             "and q.shape[0] give. The scale goes by head_dim, the last axis.",
+        ),
+        Wrong(
+            "loops_over_two_axes",
+            _loops_over_two_axes,
+            "The loop of the picture is right for two axes; with batch and heads in front,\n"
+            "q[i, n] is no longer one number. One product of matrices serves any axes in front.",
         ),
         Wrong(
             "root_of_the_scores",
