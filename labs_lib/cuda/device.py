@@ -10,14 +10,12 @@ import torch
 
 from labs_lib.cuda import arguments, build
 from labs_lib.cuda.errors import LaunchError
-from labs_lib.cuda.limits import SHARED, check_arch
 
 
 def arch_of(where: torch.device) -> str:
     """The architecture of a device, as nvcc names it."""
     major, minor = torch.cuda.get_device_capability(where)
-    name = f"sm_{major}{minor}"
-    return name if name in SHARED else check_arch(name)
+    return f"sm_{major}{minor}"
 
 
 def launch(kernel, args, grid, block, shared: int, where: torch.device, arch: str) -> None:

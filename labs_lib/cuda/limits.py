@@ -29,7 +29,7 @@ def check_arch(arch: str | None) -> str:
 
 def shared_limit(arch: str) -> int:
     """Bytes of shared memory that one block may have in all."""
-    return SHARED[arch] * 1024
+    return SHARED.get(arch, min(SHARED.values())) * 1024
 
 
 def triple(value, name: str) -> tuple[int, int, int]:

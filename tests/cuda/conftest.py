@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 
 import pytest
@@ -24,6 +23,3 @@ def make():
         return cuda.compile(text, **options)
 
     return build
-
-
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")

@@ -73,7 +73,7 @@ template <typename T, typename L> __device__ void multiply(const T* a, const T* 
     wmma::fill_fragment(fc, 1.0f);
     for (int k = 0; k < 32; k += 16) {
         wmma::load_matrix_sync(fa, a + k, 32);
-        wmma::load_matrix_sync(fb, b + k * (sizeof(L) ? 16 : 0), 16);
+        wmma::load_matrix_sync(fb, b + k * 16, 16);
         wmma::mma_sync(fc, fa, fb, fc);
     }
     for (int i = 0; i < fc.num_elements; ++i) fc.x[i] *= 2.0f;
