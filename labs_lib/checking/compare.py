@@ -106,9 +106,8 @@ def _difference_tensor(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
         axes = f" ({', '.join(exercise.axes)})" if len(exercise.axes) == len(want.shape) else ""
         return [f"{where}the shape is {list(got.shape)}; wanted is {list(want.shape)}{axes}"]
     if want.dtype != got.dtype:
-        return [
-            f"{where}the values have dtype {got.dtype}; wanted is {want.dtype}, that of the inputs"
-        ]
+        inputs = ", that of the inputs" if "float" in want.dtype else ""
+        return [f"{where}the values have dtype {got.dtype}; wanted is {want.dtype}{inputs}"]
     close = _close(exercise, want, got)
     if close.all():
         return []
@@ -119,7 +118,9 @@ def _difference_tensor(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
         f"{_show(want.value[index])} ({count} of {total} elements differ)"
     ]
     if got.value.dtype.kind == "f" and np.isnan(got.value[index]):
-        lines.append("NaN comes from 0/0 or from (-inf) - (-inf): is there a row without any key?")
+        lines.append(
+            "NaN comes from 0/0 or from (-inf) - (-inf), as in the softmax of a row without any key."
+        )
     return lines
 
 

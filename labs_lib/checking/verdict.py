@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import math
 import os
 import textwrap
 from collections.abc import Callable
@@ -245,11 +246,10 @@ def _globals_used(program: Any) -> list[str]:
     space = getattr(program, "__globals__", {})
     if code is None:
         return []
-    plain = (int, float, list, torch.Tensor)
     names = [
         n
         for n in code.co_names
-        if isinstance(space.get(n), plain) and not n.isupper() and not n.startswith("_")
+        if _is_size(space.get(n)) and not n.isupper() and not n.startswith("_")
     ]
     if not names:
         return []
@@ -257,6 +257,13 @@ def _globals_used(program: Any) -> list[str]:
         f"Your function reads {', '.join(names)} from the notebook; "
         "in the check other sizes are used, so take it from the arguments."
     ]
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a global may be what ties a function to one case; infinity and NaN are not."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, (int, list, torch.Tensor))
 
 
 def _verdict(exercise: Exercise, outcome: str, lines: list[str], mistake: str = "") -> Verdict:
