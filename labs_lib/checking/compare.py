@@ -118,9 +118,7 @@ def _difference_tensor(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
         f"{_show(want.value[index])} ({count} of {total} elements differ)"
     ]
     if got.value.dtype.kind == "f" and np.isnan(got.value[index]):
-        lines.append(
-            "NaN comes from 0/0 or from (-inf) - (-inf), as in the softmax of a row without any key."
-        )
+        lines.append("NaN comes from 0/0 or from (-inf) - (-inf), as in a softmax without any key.")
     return lines
 
 
