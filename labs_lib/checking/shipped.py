@@ -1,4 +1,4 @@
-"""The answers, where this copy of the course ships them; by name, since a handout leaves them out."""
+"""The answers, where this copy of the course ships them; loaded by name: a handout has none."""
 
 from __future__ import annotations
 

@@ -45,7 +45,10 @@ def qkv(
     std: float = 2.0,
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Distinct q [batch, n_head, seq_q, head_dim], k [.., seq_k, head_dim], v [.., seq_k, v_dim]."""
+    """Distinct q [batch, n_head, seq_q, head_dim], k [..., seq_k, head_dim], v [..., seq_k, v_dim].
+
+    seq_k is seq_q and v_dim is head_dim unless given.
+    """
     seq_k = seq_q if seq_k is None else seq_k
     v_dim = head_dim if v_dim is None else v_dim
     q = uniform(rng, batch, n_head, seq_q, head_dim, std=std, dtype=dtype)

@@ -1,6 +1,6 @@
 """The shapes that exercises are made of: Lab, Exercise, Case, Rule, Tolerance.
 
-An exercise is data. Its check, hints, marks and the proof that wrong programs fail all come from it.
+An exercise is data. Its check, hints, marks and the proof that wrong programs fail come from it.
 """
 
 from __future__ import annotations
@@ -143,6 +143,20 @@ class Exercise:
         if self.cases is None:
             return [Case("the value")]
         return list(self.cases(generator(seed, self.name)))
+
+
+def quiz(name: str, title: str, choices: Mapping[str, str], minutes: int = 1) -> Exercise:
+    """A quiz question without points, `labNN.quiz_topic`; its stub names the letters to choose."""
+    *letters, last = (f'"{letter}"' for letter in choices)
+    return Exercise(
+        name=name,
+        title=f"quiz: {title}",
+        kind="choice",
+        points=0,
+        stub=f"{name.partition('.')[2]} = None  # {', '.join(letters)} or {last}\n",
+        choices=choices,
+        minutes=minutes,
+    )
 
 
 @dataclass(frozen=True)

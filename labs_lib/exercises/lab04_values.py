@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kit import Exercise
+from .kit import Exercise, quiz
 
 VALUES = {
     "quarter_vocab": Exercise(
@@ -38,23 +38,9 @@ VALUES = {
 }
 
 
-def _quiz(topic: str, title: str, choices: dict[str, str]) -> Exercise:
-    letters = [f'"{letter}"' for letter in choices]
-    words = f"{', '.join(letters[:-1])} or {letters[-1]}"
-    return Exercise(
-        name=f"lab04.quiz_{topic}",
-        title=f"quiz: {title}",
-        kind="choice",
-        points=0,
-        stub=f"quiz_{topic} = None  # {words}\n",
-        choices=choices,
-        minutes=2,
-    )
-
-
 QUIZ = {
-    "reading": _quiz(
-        "reading",
+    "reading": quiz(
+        "lab04.quiz_reading",
         "what a line of a table says about W_O",
         {
             "a": "It can't be right: 24 times 128 is 3,072, which is not 2,048.",
@@ -62,9 +48,10 @@ QUIZ = {
             "c": "W_O is [2048, 2048], and 1,024 of the heads' numbers are thrown away.",
             "d": "Only 16 of the 24 heads are used, since 16 times 128 is 2,048.",
         },
+        minutes=2,
     ),
-    "bound": _quiz(
-        "bound",
+    "bound": quiz(
+        "lab04.quiz_bound",
         "how large the share of attention can become",
         {
             "a": "nearly everything: with many layers the embeddings no longer count",
@@ -72,9 +59,10 @@ QUIZ = {
             "c": "a third, and only as the tables vanish",
             "d": "a quarter, which is where it always lies",
         },
+        minutes=2,
     ),
-    "grows": _quiz(
-        "grows",
+    "grows": quiz(
+        "lab04.quiz_grows",
         "what grows with the number of heads",
         {
             "a": "the parameters of W_Q, W_K and W_V",
@@ -82,9 +70,10 @@ QUIZ = {
             "c": "the numbers that a token keeps in the cache",
             "d": "the bytes of the scores",
         },
+        minutes=2,
     ),
-    "twice_as_long": _quiz(
-        "twice_as_long",
+    "twice_as_long": quiz(
+        "lab04.quiz_twice_as_long",
         "what a text of twice the length costs",
         {
             "a": "parameters 2 times, projections 2 times, products with the scores 4 times",
@@ -92,9 +81,10 @@ QUIZ = {
             "c": "parameters as before, projections 4 times, products with the scores 4 times",
             "d": "parameters as before, everything else 2 times",
         },
+        minutes=2,
     ),
-    "narrow": _quiz(
-        "narrow",
+    "narrow": quiz(
+        "lab04.quiz_narrow",
         "what a head loses by being narrow",
         {
             "a": "its 64 by 64 scores have a rank of at most 8",
@@ -102,5 +92,6 @@ QUIZ = {
             "c": "it reads only 8 numbers of each token",
             "d": "nothing, since the operations are the same",
         },
+        minutes=2,
     ),
 }

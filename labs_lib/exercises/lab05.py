@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import lab05_cases as cases
+from . import lab05_rules as rules
 from .kit import Exercise, Lab, Rule
 from .lab05_quiz import QUIZ
 
@@ -45,7 +46,7 @@ def concat_heads(heads):
             Rule(
                 name="computes_nothing",
                 text="numbers move, none is computed",
-                kept=cases.computes_nothing,
+                kept=rules.computes_nothing,
                 broken=COMPUTES,
             ),
         ),
@@ -100,7 +101,7 @@ def per_head_contributions(heads, W_O):
             Rule(
                 name="multiplies_once",
                 text="no more multiplications than one product with W_O",
-                kept=cases.multiplies_once,
+                kept=rules.multiplies_once,
                 broken=MULTIPLIES_TOO_OFTEN,
             ),
         ),

@@ -1,4 +1,4 @@
-"""Lab 05: the cases of its exercises, how a layer meets them, and the measured rules."""
+"""Lab 05: the cases of its exercises, and how a layer meets them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
 from .inputs import uniform, weight
 from .kit import Case
 
 WEIGHTS = ("W_Q", "W_K", "W_V", "W_O")
-
-_MOVES = (
-    "clone copy_ _to_copy cat stack index index_select index_put_ index_put gather scatter "
-    "scatter_ index_copy index_copy_ index_fill_ take fill_ zero_ _unsafe_view _reshape_copy "
-    "reshape_copy empty_like zeros_like ones_like new_empty new_zeros new_ones new_full "
-    "new_empty_strided select_scatter slice_scatter repeat flip roll resize_ set_ swapaxes "
-    "permute_copy transpose_copy view_copy split_copy unbind_copy lift_fresh "
-    "lift_fresh_copy pin_memory contiguous"
-)
 
 
 def concat_cases(rng: np.random.Generator) -> list[Case]:
@@ -85,7 +73,6 @@ def layer_cases(rng: np.random.Generator) -> list[Case]:
             inputs["mask"] = mask
         return Case(name, sizes, inputs | _layer_weights(rng, *sizes, dtype=dtype), grad)
 
-    causal, late = torch.ones(7, 7, dtype=torch.bool).tril(), _causal(4, 9)
     refused = [
         ("three key/value heads for eight", (24, 8, 3)),
         ("no key/value head", (24, 8, 0)),
@@ -96,11 +83,11 @@ def layer_cases(rng: np.random.Generator) -> list[Case]:
     return [
         case("three heads, seven tokens", (12, 3)),
         case("six heads share three", (24, 6, 3)),
-        case("a causal mask", (12, 3), mask=causal),
+        case("a causal mask", (12, 3), mask=_causal(7, 7)),
         case("one key/value head for all", (20, 4, 1), 5),
         case("another sequence of the same length", (12, 3), context=7),
         case("four tokens look at nine", (24, 6, 2), 4, 9, dtype=torch.float64),
-        case("four tokens look at nine, causal", (12, 3), 4, 9, late),
+        case("four tokens look at nine, causal", (12, 3), 4, 9, _causal(4, 9)),
         case("a mask for each sequence", (20, 4, 2), 6, 0, _own_mask(rng, 6), torch.float64),
         case("gradients", (12, 6, 3), 4, 5, dtype=torch.float64, grad=True),
         Case("what a new layer holds", (512, 8, 2)),
@@ -158,7 +145,7 @@ def without_cases(rng: np.random.Generator) -> list[Case]:
         W = [weight(rng, d_model, width or d_model, dtype) for _ in range(3)]
         return Case(name, (x, *W, n_head, *mask), grad=grad)
 
-    causal = torch.ones(7, 7, dtype=torch.bool).tril()
+    causal = _causal(7, 7)
     return [
         case("three heads, seven tokens", 7, 12, 3),
         case("a causal mask", 7, 12, 3, mask=(causal,)),
@@ -183,42 +170,6 @@ def call_without(program: Callable[..., Any], case: Case) -> Any:
         return {"refused with": type(error).__name__}
     shape = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
     return {"refused with": "no error", "made instead": str(shape)}
-
-
-def computes_nothing(program: Callable[..., Any]) -> bool:
-    """Whether every operator that the program runs on the heads only moves numbers."""
-    heads = uniform(np.random.Generator(np.random.PCG64(5)), 2, 3, 4, 5)
-    with _Arithmetic() as record:
-        program(heads)
-    return not record.found
-
-
-def multiplies_once(program: Callable[..., Any]) -> bool:
-    """Whether the program's products take no more operations than one concat @ W_O."""
-    rng = np.random.Generator(np.random.PCG64(5))
-    heads, W_O = uniform(rng, 2, 4, 5, 3), weight(rng, 12, 10)
-    with FlopCounterMode(display=False) as counter:
-        program(heads, W_O)
-    return counter.get_total_flops() <= 2 * (2 * 5) * 12 * 10
-
-
-class _Arithmetic(TorchDispatchMode):
-    """Collects the names of operators that make numbers out of floating-point numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        floats = [t for t in tree_leaves((args, kwargs)) if _is_float(t)]
-        name = func.overloadpacket.__name__
-        if floats and not func.is_view and name not in _MOVES.split():
-            self.found.add(name)
-        return func(*args, **(kwargs or {}))
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def _refused(make: Callable[..., Any], sizes: tuple[int, ...]) -> dict[str, str]:
@@ -250,8 +201,8 @@ def _layer_weights(rng, d_model, n_head, n_kv_head=None, *, dtype=torch.float32)
     kv_width = d_model // n_head * (n_kv_head or n_head)
     shapes = ((d_model, d_model), (d_model, kv_width), (d_model, kv_width), (d_model, d_model))
     return {
-        name: uniform(rng, *shape, std=size * d_model**-0.5, dtype=dtype)
-        for name, shape, size in zip(WEIGHTS, shapes, (1.5, 1.5, 1.5, 1.5), strict=True)
+        name: uniform(rng, *shape, std=1.5 * d_model**-0.5, dtype=dtype)
+        for name, shape in zip(WEIGHTS, shapes, strict=True)
     }
 
 

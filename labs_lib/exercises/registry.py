@@ -39,7 +39,7 @@ def lab(which: str | int) -> Lab:
     Raises:
         UnknownLab: if there is none.
     """
-    digits = re.match(r"(?:lab)?_?(\d{1,2})(?!\d)", str(which).strip())
+    digits = re.fullmatch(r"(?:lab)?_?(\d{1,2})(?:_\w*)?", str(which).strip())
     known = {item.number: item for item in labs()}
     if digits and int(digits[1]) in known:
         return known[int(digits[1])]
