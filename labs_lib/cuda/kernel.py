@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from pathlib import Path
 
 from labs_lib.cuda import arguments, build, child, device, limits
 from labs_lib.cuda.errors import CompileError
@@ -78,6 +79,7 @@ class Kernel:
 
     def __init__(self, module: Module, signature: Signature, together: list[Signature]):
         self.module, self.signature, self.together = module, signature, together
+        self._libraries: dict[bool, Path] = {}
 
     @property
     def name(self) -> str:
@@ -103,11 +105,14 @@ class Kernel:
     def __repr__(self) -> str:
         return str(self.signature)
 
-    def library(self, trace: bool):
+    def library(self, trace: bool) -> Path:
         """The compiled library for the CPU."""
-        return build.host_library(
-            self.source, self.together, trace=trace, filename=self.module.filename
-        )
+        known = self._libraries.get(trace)
+        if known is None or not known.exists():
+            known = self._libraries[trace] = build.host_library(
+                self.source, self.together, trace=trace, filename=self.module.filename
+            )
+        return known
 
 
 class Tracer:

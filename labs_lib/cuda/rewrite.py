@@ -156,9 +156,9 @@ def _dynamic(words: list[Token], inside: bool) -> str:
 
 def _loops(source: str, tokens: list[Token]) -> list[tuple[int, int, str]]:
     """Edits that count the turns of each loop, so that lanes can be compared turn by turn."""
-    edits, of_do = [], set()
+    edits, of_do, constant = [], set(), _constexpr(tokens)
     for i, token in enumerate(tokens[:-1]):
-        if token.kind != "word":
+        if token.kind != "word" or any(i in span for span in constant):
             continue
         loop = f"for (lab::Loop labs_l{token.start}({token.start}u); labs_l{token.start}.once(); ) "
         turn = f"labs_l{token.start}.next()"
@@ -179,6 +179,17 @@ def _loops(source: str, tokens: list[Token]) -> list[tuple[int, int, str]]:
                 edits.append((token.start, token.start, loop))
                 edits += _condition(tokens, end + 2, turn)
     return edits
+
+
+def _constexpr(tokens: list[Token]) -> list[range]:
+    """Where the bodies of constexpr functions are: nothing may be counted there."""
+    found = []
+    for i, token in enumerate(tokens):
+        if token.text == "constexpr" and tokens[i - 1].text != "if":
+            at = next((j for j in range(i, len(tokens)) if tokens[j].text in (";", "=", "{")), i)
+            if tokens[at].text == "{":
+                found.append(range(at, closing(tokens, at)))
+    return found
 
 
 def _condition(tokens: list[Token], opens: int, turn: str) -> list[tuple[int, int, str]]:
@@ -205,7 +216,11 @@ def _structs(tokens: list[Token]) -> list[tuple[int, int, str]]:
     """Edits that give each struct an assignment that is watched (see host/touch.h)."""
     edits = []
     for i, token in enumerate(tokens[:-2]):
-        named = token.text in ("struct", "class") and tokens[i - 1].text not in ("enum", "<", ",")
+        named = token.text in ("struct", "class", "union") and tokens[i - 1].text not in (
+            "enum",
+            "<",
+            ",",
+        )
         if not named or token.kind != "word":
             continue
         at = i + 1

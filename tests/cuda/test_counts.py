@@ -155,6 +155,20 @@ def test_every_kind_of_loop_keeps_its_turns_and_its_meaning(make):
     assert (while_read.requests, while_read.sectors) == (4, 16)
 
 
+def test_variables_of_the_module_and_constexpr_loops_are_no_obstacle(make):
+    k = make("""
+        if (threadIdx.x == 0) last[blockIdx.x] = table[blockIdx.x] + log_of(n);
+        if (threadIdx.x == 0) x[blockIdx.x] = last[blockIdx.x];""",
+        before="__constant__ float table[2] = {3, 4}; __device__ float last[2]; constexpr "
+        "__device__ int log_of(int n) { int r = 0; while (n > 1) { n /= 2; ++r; } return r; }",
+    )  # fmt: skip
+    for run in (k[2, 32], k.trace[2, 32]):
+        x = torch.zeros(2)
+        trace = run(x, 8)
+        assert x.tolist() == [6, 7]
+    assert trace.clean and trace.written == 8
+
+
 def test_a_device_function_called_twice_is_two_requests(make):
     load = "__device__ float load(float* x, int at) { return x[at + threadIdx.x]; }"
     k = make("x[threadIdx.x] = load(x, 0) + load(x, 32);", before=load)

@@ -127,6 +127,23 @@ def test_masks_of_minus_infinity_stay_what_they_are(make):
     assert x.tolist() == [0.0, -1.0]
 
 
+def test_a_compensated_sum_keeps_its_order_when_written_with_rn(make):
+    """Plain sums may be reordered, as a vectorised dot product must; `__fadd_rn` may not."""
+    k = make("""
+        float sum = 0, lost = 0;
+        for (int i = 0; i < n; ++i) {
+            float y = __fsub_rn(x[i], lost), t = __fadd_rn(sum, y);
+            lost = __fsub_rn(__fsub_rn(t, sum), y);
+            sum = t;
+        }
+        x[0] = sum;""")
+    x = torch.full((10001,), 1e-4)
+    x[0] = 1e4
+    want = x.double().sum().float()
+    k[1, 1](x, 10001)
+    assert x[0] == want and want > 1e4 + 0.9
+
+
 def test_what_a_kernel_prints_is_seen(make, capsys):
     make('if (threadIdx.x == 3) printf("n is %d\\n", n);')[1, 8](torch.zeros(1), 7)
     assert capsys.readouterr().out == "n is 7\n"

@@ -31,9 +31,6 @@ LABS_F1(normcdff, 0.5f * erfcf(-x * 0.70710678f))
 LABS_F2(labs_powf, powf(x, y))
 LABS_F2(__fdividef, x / y)
 LABS_F2(fdividef, x / y)
-LABS_F2(__fadd_rn, x + y)
-LABS_F2(__fsub_rn, x - y)
-LABS_F2(__fmul_rn, x * y)
 LABS_F2(__fdiv_rn, x / y)
 #define exp10f labs_exp10f
 // glibc declares functions of these names itself.
@@ -48,6 +45,18 @@ LABS_F2(__fdiv_rn, x / y)
 #define __powf labs_powf
 #undef LABS_F1
 #undef LABS_F2
+
+// Each of these rounds by itself: the compiler may not merge it with its neighbours.
+#define LABS_ROUNDED(name, op)               \
+    LABS_FN float name(float x, float y) {   \
+        float r = x op y;                    \
+        __asm__("" : "+m"(r));               \
+        return r;                            \
+    }
+LABS_ROUNDED(__fadd_rn, +)
+LABS_ROUNDED(__fsub_rn, -)
+LABS_ROUNDED(__fmul_rn, *)
+#undef LABS_ROUNDED
 
 LABS_FN double rsqrt(double x) { return 1.0 / sqrt(x); }
 LABS_FN float rsqrt(float x) { return rsqrtf(x); }

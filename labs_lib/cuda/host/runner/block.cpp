@@ -59,7 +59,7 @@ static void start_next(Worker& w, Fiber& f, int i) {
     f.path = 0;
     f.atomics = 0;
     f.depth = 0;
-    f.calls[0] = 0;
+    f.call = 0;
     f.has_fenced = false;
     w.state[i] = kReady;
     labs_now = &f;
@@ -154,7 +154,8 @@ Worker* make_worker() {
     w->barriers = w->most_shared = 0;
     const Request& r = *g_request;
     int n = r.block[0] * r.block[1] * r.block[2];
-    w->fibers = (Fiber*)calloc(n, sizeof(Fiber));
+    w->fibers = (Fiber*)aligned_alloc(64, n * sizeof(Fiber));
+    memset((void*)w->fibers, 0, n * sizeof(Fiber));
     w->stacks = make_stacks(kMaxThreads);
     if (!w->stacks) fail(kStart, "no memory for the threads' stacks");
     for (int i = 0; i < n; ++i) {
@@ -173,12 +174,11 @@ Worker* make_worker() {
 
 static void check_barrier(Worker& w, Fiber& f, uint32_t site) {
     f.site = site;
-    uint64_t calls = f.calls[f.depth];
     if (w.arrived == 0) {
-        w.site = site, w.site_calls = calls, w.first = f.linear;
+        w.site = site, w.site_calls = f.call, w.first = f.linear;
         return;
     }
-    if (w.site == site && w.site_calls == calls) return;
+    if (w.site == site && w.site_calls == f.call) return;
     claim_fault(kBarrier);
     describe(g_report->fault, f, &w.fibers[w.first]);
     strcpy(g_report->fault.text, "sites");

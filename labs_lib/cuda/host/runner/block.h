@@ -12,15 +12,17 @@ constexpr int kMaxThreads = 1024, kArena = 1 << 18, kZone = 64;
 
 enum State : uint8_t { kUnstarted, kReady, kAtBarrier, kAtWarp, kEnded };
 
-struct Fiber : lab::Thread {
+// What a barrier touches comes first: two cache lines a thread.
+struct alignas(64) Fiber : lab::Thread {
     Context context;
-    uint32_t site, mask, vote;
+    uint64_t call;  // the chain of calls, folded into one number; 0 where nobody counts calls
     uint64_t brought;
     const uint64_t* snapshot;
+    uint32_t site, mask;
     int order;
     char* stack;
-    // Trace only: the chain of calls, folded; and what this lane knows of its warp.
-    uint64_t calls[65];
+    // Trace only: the calls around; and what this lane knows of its warp.
+    uint64_t calls[64];
     int depth;
     uint16_t clock[32];
     uint32_t fenced;

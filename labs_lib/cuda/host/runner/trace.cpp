@@ -76,7 +76,7 @@ static void touch_shared(Worker& w, Fiber& f, uintptr_t a, unsigned size, int fl
     Total& t = g_report->totals[kShared];
     (flags & lab::kAtomic ? t.atomic : flags & lab::kWrite ? t.written : t.read) += size;
     judge(g_shared_shadow, kShared, a, size, flags, site);
-    if (g_grouping) lanes_touch(w, pc ^ f.calls[f.depth] ^ f.path, site, true, at, size);
+    if (g_grouping) lanes_touch(w, pc ^ f.call ^ f.path, site, true, at, size);
 }
 
 static void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
@@ -104,7 +104,7 @@ static void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
         (flags & lab::kAtomic ? t.atomic : flags & lab::kWrite ? t.written : t.read) += size;
         if (flags & lab::kAtomic) shadow_atomic(a);
         judge(g_shadows[index], index, a, size, flags, site);
-        if (g_grouping) lanes_touch(w, pc ^ f->calls[f->depth] ^ f->path, site, false, a, size);
+        if (g_grouping) lanes_touch(w, pc ^ f->call ^ f->path, site, false, a, size);
         return;
     }
     if (a - g_globals.low < g_globals.size) {
@@ -222,12 +222,13 @@ void __tsan_vptr_read(void*) {}
 void __tsan_func_entry(void* caller) {
     Fiber* f = self();
     if (!f) return;
-    uint64_t outer = f->calls[f->depth < 64 ? f->depth : 64];
-    if (++f->depth <= 64)
-        f->calls[f->depth] = (outer ^ (uint64_t)caller) * 0xbf58476d1ce4e5b9ull + 1;
+    if (f->depth < 64) f->calls[f->depth] = f->call;
+    ++f->depth;
+    f->call = (f->call ^ (uint64_t)caller) * 0xbf58476d1ce4e5b9ull + 1;
 }
 void __tsan_func_exit(void) {
     Fiber* f = self();
-    if (f && f->depth > 0) --f->depth;
+    if (!f || f->depth == 0) return;
+    if (--f->depth < 64) f->call = f->calls[f->depth];
 }
 }
