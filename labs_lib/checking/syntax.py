@@ -15,6 +15,8 @@ _AROUND = {
     "eval", "exec", "compile", "getattr", "__import__", "globals", "locals", "vars", "open",
     "importlib", "import_module", "__dict__", "__builtins__", "__getattribute__", "ctypes",
 }  # fmt: skip
+_MAGIC = re.compile(r"^([ \t]*)([%!].*)$", re.MULTILINE)
+MAX_CHARS = 30_000  # a tree takes hundreds of times the memory of its text
 
 
 @dataclass(frozen=True)
@@ -29,27 +31,32 @@ def read(source: str, forbidden: Iterable[str]) -> Reading:
     """Read an answer's text for forbidden dotted names.
 
     Only the last part of each dotted name counts, since a student may import it under any path.
-    Lines that are not Python (IPython's magics) are left out; text that can't be parsed is read
-    as words.
+    Lines that are not Python (IPython's magics) are read as words, since they may run what stands
+    in them, and so is text that can't be parsed or is longer than any answer.
     """
     wanted = {name.rpartition(".")[2]: name for name in forbidden}
     if not wanted:
         return Reading()
     tree = _parse(source)
     if tree is None:
-        words = set(re.findall(r"\w+", source))
-        return Reading((), tuple(sorted(words & set(wanted))))
+        return Reading((), tuple(sorted(_words(source) & (set(wanted) | _AROUND))))
     own = _defined(tree)
     used = set(_loaded(tree, own))
     found = tuple(sorted(wanted[name] for name in used & set(wanted)))
-    doubts = tuple(sorted((used & _AROUND) | _strings(tree) & set(wanted)))
-    return Reading(found, doubts)
+    magic = _words("\n".join(line[2] for line in _MAGIC.finditer(source)))
+    doubts = ((used | magic) & _AROUND) | ((magic | _strings(tree)) & set(wanted))
+    return Reading(found, tuple(sorted(doubts)))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
 
 
 def _parse(source: str) -> ast.Module | None:
-    plain = re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source)
+    if len(source) > MAX_CHARS:
+        return None
     try:
-        return ast.parse(plain)
+        return ast.parse(_MAGIC.sub(r"\1pass", source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -87,6 +94,8 @@ def _loaded(tree: ast.Module, own: set[str]) -> Iterable[str]:
                 yield node.id
         elif isinstance(node, ast.Attribute):
             yield node.attr
+        elif isinstance(node, ast.MatchClass):
+            yield from node.kwd_attrs
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 yield alias.name.rpartition(".")[2]

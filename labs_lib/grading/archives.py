@@ -21,6 +21,7 @@ MAX_RATIO = 200
 SMALL_BYTES = 1 << 20
 MAX_ARCHIVE_BYTES = 1 << 30
 _CHUNK = 1 << 16
+_ENTRY = b"PK\x01\x02"  # begins the entry of each member in the list at the end
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ def members(opened: Callable[[], io.BufferedIOBase]) -> tuple[list[Member], list
         Unreadable: if it is no archive, is damaged, or passes the caps.
     """
     try:
-        with opened() as file, zipfile.ZipFile(file) as archive:
-            infos = archive.infolist()
+        with opened() as file:
+            _refuse_crowds(file)
+            with zipfile.ZipFile(file) as archive:
+                infos = archive.infolist()
     except Unreadable:
         raise
     except Exception as error:  # damaged archives raise nearly anything
         raise Unreadable(f"the archive is damaged ({type(error).__name__})") from None
-    if len(infos) > MAX_MEMBERS:
-        raise Unreadable(f"the archive has {len(infos)} members; at most {MAX_MEMBERS} are read")
     if sum(info.file_size for info in infos) > MAX_TOTAL_BYTES:
         raise Unreadable(f"unpacked, the archive has more than {MAX_TOTAL_BYTES >> 30} GiB")
     found, refused = [], []
@@ -57,6 +58,17 @@ def members(opened: Callable[[], io.BufferedIOBase]) -> tuple[list[Member], list
             folder = info.filename.endswith(("/", "\\"))
             found.append(Member(parts, None if folder else _reader(opened, info.filename)))
     return found, refused
+
+
+def _refuse_crowds(file: io.BufferedIOBase) -> None:
+    """Count the members by their marks: a list of millions would fill the memory when parsed."""
+    count, tail = 0, b""
+    while chunk := file.read(_CHUNK):
+        count += (tail + chunk).count(_ENTRY)
+        tail = chunk[-len(_ENTRY) + 1 :]
+        if count > MAX_MEMBERS:
+            raise Unreadable(f"the archive has more than {MAX_MEMBERS} members")
+    file.seek(0)
 
 
 def _parts(info: zipfile.ZipInfo) -> tuple[tuple[str, ...], str]:

@@ -12,10 +12,15 @@ from typing import Any
 
 from ..exercises import labs
 from ..notebook import reading
+from ..notebook.bindings import MAX_CHARS
 from ..notebook.cells import info
 from ..notebook.matching import match, recognised
 from .course import Course
 from .intake import Handed, Submission
+
+MAX_BRACKETS = 1_000_000  # each may take hundreds of bytes when it is read
+MAX_TEXT = 1_000_000
+MAX_TOLD = 50  # sentences about files of one student
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def sort_files(submission: Submission, courses: Sequence[Course]) -> Sorted:
             candidate = _look(file, every)
         except reading.Unreadable as error:
             sentence = f"{file.label}: {error}."
-            notes.append(sentence)
+            notes += [sentence] if len(notes) < MAX_TOLD else []
             for lab in _named(file.label, every) or wanted:
                 broken.setdefault(lab, sentence)
             continue
@@ -77,12 +82,29 @@ def sort_files(submission: Submission, courses: Sequence[Course]) -> Sorted:
 
 def parse(candidate: Candidate) -> reading.Reading:
     """Read the file again, to grade it. Raises Unreadable."""
-    return reading.read(candidate.file.read())
+    return _readable(candidate.file)
+
+
+def _readable(file: Handed) -> reading.Reading:
+    content = file.read()
+    if content.count(b"{") + content.count(b"[") > MAX_BRACKETS:
+        raise reading.Unreadable(
+            f"it holds more than {MAX_BRACKETS} lists and objects. Clear its outputs and save it "
+            "again"
+        )
+    found = reading.read(content)
+    sizes = [len(cell["source"]) for cell in found.notebook["cells"]]
+    text = sum(size for size in sizes if size <= MAX_CHARS)  # longer ones are never parsed
+    if text > MAX_TEXT:
+        raise reading.Unreadable(
+            f"its cells hold {text} characters; at most {MAX_TEXT} are read. Hand in the notebook "
+            "of the lab alone"
+        )
+    return found
 
 
 def _look(file: Handed, every: Sequence[Course]) -> Candidate:
-    content = file.read()
-    found = reading.read(content)
+    found = _readable(file)
     scores = {c.lab.name: recognised(found.notebook, c.asked) for c in every}
     own = found.notebook.metadata.get("labs")
     own = own.get("lab") if isinstance(own, Mapping) else None

@@ -130,17 +130,18 @@ def _rows(
     jobs: int,
     progress: _Progress,
 ) -> list[Row]:
-    rows: dict[str, Row] = {}
+    rows: dict[int, Row] = {}
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        waiting = {pool.submit(_row, one, courses, keys): one for one in found}
+        waiting = {pool.submit(_row, one, courses, keys): n for n, one in enumerate(found)}
         try:
             for done in as_completed(waiting):
-                rows[waiting[done].student] = _result(done, waiting[done], courses)
-                progress.step(waiting[done].student)
+                number = waiting[done]
+                rows[number] = _result(done, found[number], courses)
+                progress.step(found[number].student)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [rows[one.student] for one in found]
+    return [rows[number] for number in range(len(found))]
 
 
 def _result(done: Future[Row], submission: Submission, courses: Sequence[Course]) -> Row:

@@ -7,7 +7,6 @@ archives made by `labs submit`. No link is followed, nothing is written, what is
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import stat
@@ -17,14 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import UsageError
-from ..exercises import labs
 from ..notebook.reading import MAX_BYTES, Unreadable
 from . import names
 from .archives import MAX_ARCHIVE_BYTES, members
 from .names import Roster
+from .owners import MANIFEST, Entry, distinct, is_zip, owner_of_all, owners
 
-MANIFEST = "labs-submission.json"
 MAX_ENTRIES = 200_000
+MAX_FILES = 100  # notebooks and archives of one student
 _DEEPEST = 12
 _OF_A_LAB = re.compile(r"(lab|notebook|week)s?[\W_]*\d*", re.IGNORECASE)
 _IGNORED = ("__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini")
@@ -48,19 +47,6 @@ class Submission:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A file at its place; `archives` says at which of its parts an archive begins."""
-
-    parts: tuple[str, ...]
-    read: Callable[[], bytes] | None
-    archives: tuple[int, ...] = ()
-
-    @property
-    def label(self) -> str:
-        return names.printable("/".join(self.parts))
-
-
 def collect(source: Path, roster: Roster | None = None) -> tuple[list[Submission], list[str]]:
     """The submissions in a folder or a zip, by student, and what was left out.
 
@@ -81,7 +67,7 @@ def collect(source: Path, roster: Roster | None = None) -> tuple[list[Submission
     return sorted(found, key=lambda one: (one.student.casefold(), one.student)), left_out
 
 
-def _entries(source: Path, left_out: list[str]) -> list[_Entry]:
+def _entries(source: Path, left_out: list[str]) -> list[Entry]:
     if not source.exists():
         raise UsageError(f"there is no {source}; give a folder or a .zip of submissions")
     if source.is_dir():
@@ -96,10 +82,10 @@ def _entries(source: Path, left_out: list[str]) -> list[_Entry]:
     except (Unreadable, OSError) as error:
         raise UsageError(f"{source} is neither a folder nor a readable .zip: {error}") from error
     left_out += refused
-    return [_Entry(one.parts, one.read) for one in inside if not _ignored(one.parts)]
+    return [Entry(one.parts, one.read) for one in inside if not _ignored(one.parts)]
 
 
-def _walk(folder: Path, above: tuple[str, ...], left_out: list[str]) -> Iterator[_Entry]:
+def _walk(folder: Path, above: tuple[str, ...], left_out: list[str]) -> Iterator[Entry]:
     with os.scandir(folder) as listing:
         children = sorted(listing, key=lambda child: child.name)
     for child in children:
@@ -110,14 +96,14 @@ def _walk(folder: Path, above: tuple[str, ...], left_out: list[str]) -> Iterator
         if child.is_symlink():
             left_out.append(f"{label} is a link, which is never followed")
         elif child.is_dir(follow_symlinks=False):
-            yield _Entry(parts, None)
+            yield Entry(parts, None)
             try:
                 if len(parts) < _DEEPEST:
                     yield from list(_walk(Path(child.path), parts, left_out))
             except OSError as error:
-                yield _Entry((*parts, "folder.ipynb"), _refusal(f"{label}: {error.strerror}"))
+                yield Entry((*parts, "folder.ipynb"), _refusal(f"{label}: {error.strerror}"))
         elif child.is_file(follow_symlinks=False):
-            yield _Entry(parts, _file_reader(Path(child.path)))
+            yield Entry(parts, _file_reader(Path(child.path)))
 
 
 def _refusal(reason: str) -> Callable[[], bytes]:
@@ -151,14 +137,10 @@ def _ignored(parts: tuple[str, ...]) -> bool:
     return any(part.startswith(".") or part in _IGNORED for part in parts)
 
 
-def _is_zip(entry: _Entry) -> bool:
-    return entry.read is not None and entry.parts[-1].lower().endswith(".zip")
-
-
-def _expand(entries: list[_Entry], left_out: list[str]) -> Iterator[_Entry]:
+def _expand(entries: list[Entry], left_out: list[str]) -> Iterator[Entry]:
     """Open each archive as if it were a folder; archives inside archives stay closed."""
     for entry in entries:
-        if not _is_zip(entry):
+        if not is_zip(entry):
             yield entry
             continue
         try:
@@ -168,13 +150,13 @@ def _expand(entries: list[_Entry], left_out: list[str]) -> Iterator[_Entry]:
             continue
         left_out += [f"{entry.label}: {one}" for one in refused]
         begins = (len(entry.parts) - 1,)
-        yield _Entry(entry.parts, None, begins)
+        yield Entry(entry.parts, None, begins)
         for one in inside:
             if not _ignored(one.parts):
-                yield _Entry((*entry.parts, *one.parts), one.read, begins)
+                yield Entry((*entry.parts, *one.parts), one.read, begins)
 
 
-def _unwrap(entries: list[_Entry], source: Path) -> list[_Entry]:
+def _unwrap(entries: list[Entry], source: Path) -> list[Entry]:
     """Take away a folder that only wraps what a class handed in."""
     tops = {entry.parts[0] for entry in entries}
     top = next(iter(tops), "")
@@ -196,94 +178,49 @@ def _unwrap(entries: list[_Entry], source: Path) -> list[_Entry]:
 
 
 def _by_student(
-    entries: list[_Entry], source: Path, roster: Roster, left_out: list[str]
+    entries: list[Entry], source: Path, roster: Roster, left_out: list[str]
 ) -> list[Submission]:
     own = any(entry.parts == (MANIFEST,) for entry in entries)
-    whole = _whole(entries, source) if own else None
-    groups: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
-    carriers: dict[str, tuple[str, str]] = {}
+    whole = owner_of_all(entries, source) if own else None
+    groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    carriers = {} if whole else owners(entries, source, roster, left_out)
     for entry in entries:
         top = entry.parts[0]
-        if top not in carriers:
-            carriers[top] = whole or _carrier(top, entries, source, roster)
         if len(entry.parts) == 1 and entry.read and not _counts(entry):
             if top != MANIFEST:
                 left_out.append(f"{entry.label} is neither a notebook nor an archive")
             continue
-        groups[carriers[top]].append(entry)
-    numbers = defaultdict(set)
-    for name, number in groups:
-        numbers[name].add(number)
-    return [
-        _submission(f"{name} ({number})" if len(numbers[name]) > 1 and number else name, own)
-        for (name, number), own in groups.items()
-    ]
+        groups[whole or carriers[top]].append(entry)
+    return [_submission(name, groups[key]) for name, key in distinct(groups).items()]
 
 
-def _whole(entries: list[_Entry], source: Path) -> tuple[str, str]:
-    """The student of a source that is one `labs submit` archive, packed or unpacked."""
-    stem = source.resolve().stem if source.is_file() else source.resolve().name
-    return (_manifest_id(entries, ()) or names.printable(stem), "")
-
-
-def _carrier(top: str, entries: list[_Entry], source: Path, roster: Roster) -> tuple[str, str]:
-    """Whose the top folder, archive or file is: (student, number on the platform)."""
-    inside = [entry for entry in entries if entry.parts[0] == top]
-    platform = names.platform_name(top)
-    folder = len(inside) > 1 or inside[0].read is None
-    archive = any(0 in entry.archives for entry in inside) or _is_zip(inside[0])
-    stem = top if folder and not archive else Path(top).stem
-    submitted = _manifest_id(inside, (top,)) if archive else ""
-    known = roster.find(
-        top, stem, platform.name if platform else "", platform.number if platform else "", submitted
-    )
-    if known:
-        return known, ""
-    if platform:
-        return names.printable(platform.name), platform.number
-    if archive:
-        return names.printable(submitted or stem), ""
-    if folder:
-        return names.printable(top), ""
-    name, _ = names.owner(stem, [lab.stem for lab in labs()])
-    return names.printable(roster.find(name) or name or source.resolve().stem), ""
-
-
-def _manifest_id(entries: list[_Entry], below: tuple[str, ...]) -> str:
-    for entry in entries:
-        if entry.parts == (*below, MANIFEST) and entry.read:
-            try:
-                found = json.loads(entry.read())["id"]
-            except (Unreadable, ValueError, KeyError, TypeError, RecursionError):
-                return ""
-            return found.strip()[:100] if isinstance(found, str) else ""
-    return ""
-
-
-def _counts(entry: _Entry) -> bool:
+def _counts(entry: Entry) -> bool:
     return entry.read is not None and entry.parts[-1].lower().endswith((".ipynb", ".zip"))
 
 
-def _submission(student: str, entries: list[_Entry]) -> Submission:
+def _submission(student: str, entries: list[Entry]) -> Submission:
     files, others = [], []
     for entry in entries:
         if entry.read is None or entry.parts[-1] == MANIFEST:
             continue
         if not _counts(entry):
             others.append(entry.label)
-        elif _is_zip(entry):
+        elif is_zip(entry):
             files.append(Handed(entry.label, _closed(entry)))
         else:
             files.append(Handed(entry.label, entry.read, _attempt(entry, student)))
     tops = sorted({names.printable(entry.parts[0]) for entry in entries})
     notes = [f"Handed in as {', '.join(tops[:20])}."] if len(tops) > 1 else []
+    if len(files) > MAX_FILES:
+        notes.append(f"{len(files)} files were handed in; the first {MAX_FILES} were looked at.")
+        del files[MAX_FILES:]
     notes += [f"{label} is no notebook; it was not looked at." for label in others[:20]]
     if len(others) > 20:
         notes.append(f"{len(others) - 20} more files are no notebooks.")
     return Submission(student or "nameless", tuple(files), tuple(notes))
 
 
-def _closed(entry: _Entry) -> Callable[[], bytes]:
+def _closed(entry: Entry) -> Callable[[], bytes]:
     def read() -> bytes:
         if entry.archives:
             raise Unreadable("an archive inside an archive is not opened; hand in the notebooks")
@@ -293,7 +230,7 @@ def _closed(entry: _Entry) -> Callable[[], bytes]:
     return read
 
 
-def _attempt(entry: _Entry, student: str) -> int:
+def _attempt(entry: Entry, student: str) -> int:
     """The number of a repeated upload: the archive's, then the file's own.
 
     An archive's number counts where its name carries the student, not only its content.

@@ -29,6 +29,7 @@ from .names import file_names
 MADE_BY = "labs grade"
 RESULTS = "results.json"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_AFTER_SEMICOLON = re.compile(r"(;\s*)([=+\-@])")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -204,8 +205,9 @@ def _strangers(out: Path) -> list[str]:
 
 
 def _cell(text: str) -> str:
+    """Text that no spreadsheet runs, also where it takes a semicolon for the end of a cell."""
     quoted = f"'{text}" if text.startswith(_FORMULA) else text
-    return quoted.replace("\r", " ")
+    return _AFTER_SEMICOLON.sub(r"\1'\2", quoted).replace("\r", " ")
 
 
 def _xml(text: str) -> str:

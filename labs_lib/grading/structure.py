@@ -12,14 +12,18 @@ from dataclasses import dataclass
 
 from ..checking.syntax import read
 from ..exercises.kit import Exercise
-from ..notebook.bindings import binds, bound_names, parse, used_names
+from ..notebook.bindings import binds, parse, used_names
 from ..notebook.matching import Answer
+from .ways import around, from_the_library, in_python, opaque, rebound
 
 _MEDDLING = {
     "get_ipython", "builtins", "__builtins__", "setattr", "ctypes", "settrace", "_getframe",
     "get_objects", "rules_kept", "graded_text", "ast_transformers", "input_transformers_cleanup",
-    "input_transformers_post", "__code__",
+    "input_transformers_post", "__code__", "user_ns", "run_cell", "run_line_magic", "setprofile",
+    "f_globals", "f_locals",
 }  # fmt: skip
+_HIDING = {"exec", "eval", "compile", "__import__", "importlib", "import_module", "globals"}
+_MEASURING = {"check", "given"}  # what the course's own cells call by name
 
 
 @dataclass(frozen=True)
@@ -36,33 +40,62 @@ def structure(exercise: Exercise, answers: Mapping[str, Answer]) -> Structure:
     found = read("\n\n".join(own), exercise.forbidden)
     doubts = [f"its text holds {name}, a way around names" for name in found.doubts]
     for text in reached:
-        doubts += [
-            f"a cell that it uses holds {name}" for name in read(text, exercise.forbidden).forbidden
-        ]
+        doubts += [f"a cell that it uses holds {name}" for name in _held(text, exercise)]
     for text in rest:
-        if _patches(text):
-            doubts += [
-                f"a cell that changes other objects holds {name}"
-                for name in read(text, exercise.forbidden).forbidden
-            ]
+        held = _aside(text, exercise)
+        doubts += [f"a cell that may change other objects holds {name}" for name in held]
+    doubts += [f"it takes {m} from the course" for m in from_the_library([*own, *reached])]
     if exercise.rules or exercise.forbidden:
-        doubts += [f"a cell uses {name}" for name in sorted(_meddling([*own, *reached, *rest]))]
+        doubts += _on_the_side(exercise, own, reached, rest)
     return Structure(found.forbidden, tuple(dict.fromkeys(doubts)))
+
+
+def _held(text: str, exercise: Exercise) -> tuple[str, ...]:
+    found = read(text, exercise.forbidden)
+    return found.forbidden + found.doubts
+
+
+def _aside(text: str, exercise: Exercise) -> list[str]:
+    """What a cell that the answer doesn't name holds, where it may reach the answer all the same.
+
+    That a text holds a forbidden word in a string is nothing, and a text that is no Python at all
+    was never run.
+    """
+    found = read(text, exercise.forbidden)
+    words = {name.rpartition(".")[2] for name in exercise.forbidden}
+    around_names = [name for name in found.doubts if name not in words]
+    if parse(text) is None:
+        return list(found.doubts) if opaque(text) else []
+    if _patches(text):
+        return [*found.forbidden, *around_names]
+    return [name for name in around_names if name in _HIDING]
+
+
+def _on_the_side(
+    exercise: Exercise, own: Sequence[str], reached: Sequence[str], rest: Sequence[str]
+) -> list[str]:
+    """Doubts about what can't be named in advance: other ways there, and what measures."""
+    every = [*own, *reached, *rest]
+    doubts = [f"it goes by {name}" for name in around([*own, *reached], exercise.forbidden)]
+    doubts += ["it is no plain Python" for text in [*own, *reached] if parse(text) is None]
+    doubts += [f"a cell uses {name}" for name in sorted(_meddling(every))]
+    renamed = {name for text in every for name in rebound(text)} & _MEASURING
+    return doubts + [f"a cell gives {name} another meaning" for name in sorted(renamed)]
 
 
 def _reach(
     exercise: Exercise, answers: Mapping[str, Answer]
 ) -> tuple[list[str], list[str], list[str]]:
     """The texts that define the answer, those that they use by name, and all others."""
-    pieces = [p.source for a in answers.values() if a.attempted for p in a.pieces]
-    of_place = [p.source for p in answers[exercise.name].pieces]
+    pieces = [in_python(p.source) for a in answers.values() if a.attempted for p in a.pieces]
+    of_place = [in_python(p.source) for p in answers[exercise.name].pieces]
     function = exercise.kind == "function"
-    own = [t for t in of_place if binds(t, exercise.short, as_function=function)] or of_place
+    own = [t for t in of_place if binds(t, exercise.called, as_function=function)] or of_place
     rest = [text for text in dict.fromkeys(pieces) if text not in own]
     reached: list[str] = []
-    names = {name for text in own for name in used_names(text)}
+    names = {exercise.called, *(name for text in own for name in used_names(text))}
     while True:
-        found = [text for text in rest if bound_names(text) & names]
+        found = [text for text in rest if rebound(text) & names]
         if not found:
             return own, reached, rest
         reached += found
@@ -73,7 +106,7 @@ def _reach(
 def _patches(source: str) -> bool:
     """Whether a cell stores into attributes or items of other objects."""
     tree = parse(source)
-    return tree is None or any(
+    return tree is not None and any(
         isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)
         for node in ast.walk(tree)
     )

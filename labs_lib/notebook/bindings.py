@@ -12,12 +12,17 @@ from .cells import checked_exercise
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
+MAX_CHARS = 30_000
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def parse(source: str) -> ast.Module | None:
-    """The text's tree, with IPython's magic lines left out; None where it is no Python."""
-    if source.lstrip().startswith("%%"):
+    """The text's tree, with IPython's magic lines left out.
+
+    None where it is no Python, and where it is longer than any answer: a tree takes hundreds of
+    times the memory of its text.
+    """
+    if len(source) > MAX_CHARS or source.lstrip().startswith("%%"):
         return None
     lines = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in source.split("\n")]
     try:

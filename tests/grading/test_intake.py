@@ -108,11 +108,11 @@ def test_one_archive_of_labs_submit_is_one_submission(tmp_path):
     assert set(students(tmp_path / "whatever.zip")) == {"ada"}
 
 
-def test_a_stranger_with_the_same_id_is_no_later_attempt(tmp_path):
+def test_a_stranger_with_the_same_id_gets_a_row_of_its_own(tmp_path):
     put(tmp_path, **{"ada.zip": submit("ada"), "other-9.zip": submit("ada")})
-    (one,), _ = collect(tmp_path)
-    assert [file.attempt for file in one.files] == [0, 0]
-    assert any("other-9.zip" in note for note in one.notes)
+    found, left_out = collect(tmp_path)
+    assert [one.student for one in found] == ["ada", "other-9"]
+    assert any("other-9.zip" in sentence for sentence in left_out)
 
 
 def test_a_zip_of_everything_is_understood_with_and_without_a_folder_around(tmp_path):
