@@ -14,13 +14,15 @@ from pupils import COURSE, MASK, SDPA, STD, SUBMISSIONS, dump, find, new_cell, s
 from labs_lib.checking.syntax import read
 from labs_lib.grading import archives, candidates, intake
 from labs_lib.grading.candidates import parse, sort_files
+from labs_lib.grading.course import chosen
 from labs_lib.grading.intake import Handed, Submission, collect
 from labs_lib.grading.judge import outcome
 from labs_lib.grading.report import Report, Row, grades_csv
-from labs_lib.grading.structure import structure
+from labs_lib.grading.structure import Structure, structure
+from labs_lib.grading.transplant import of_solution
 from labs_lib.notebook.bindings import MAX_CHARS, binds
 from labs_lib.notebook.cells import checked_exercise
-from labs_lib.notebook.matching import match
+from labs_lib.notebook.matching import Answer, Piece, match
 from labs_lib.notebook.reading import Unreadable
 from labs_lib.notebook.reading import read as read_notebook
 
@@ -117,6 +119,21 @@ def test_an_honest_answer_in_any_style_raises_no_doubt(name):
 def test_one_broken_answer_throws_no_doubt_on_another(text):
     found = seen(itself(text), "lab01.attention_scores")
     assert not found.forbidden and not found.doubts
+
+
+def test_every_solution_of_the_course_is_read_without_a_doubt():
+    for course in chosen(None):
+        answers = of_solution(course.solution())
+        for item in course.exercises:
+            found = structure(item, answers)
+            assert not found.forbidden and not found.doubts, (item.name, found)
+
+
+def test_torchs_attention_is_free_where_it_is_not_forbidden():
+    (item,) = [e for e in chosen("03")[0].exercises if e.name == "lab03.fused_multi_head"]
+    text = f"def fused_multi_head(x):\n    return {READY}(x, x, x)"
+    answers = {item.name: Answer(item.name, (Piece(text, 1, ""),), attempted=True)}
+    assert structure(item, answers) == Structure()
 
 
 def test_what_the_library_ships_is_no_answer_to_any_exercise():
