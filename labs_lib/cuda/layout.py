@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAX_ARGS, MAX_REGIONS, MAX_FINDINGS, MAX_SITES, MAX_TEXT, MAX_NAMES = 64, 32, 64, 2048, 65536, 64
+MAX_EVENTS = 20000
 SHARED = MAX_REGIONS
 REPORT_AT = 16384
 
@@ -57,15 +58,17 @@ SITE = _struct(
 )
 TOTAL = _struct(("read", "u8"), ("written", "u8"), ("atomic", "u8"))
 NAME = _struct(("name", "S48"), ("offset", "u8"), ("size", "u8"))
+EVENT = _struct(("site", "u4"), ("offset", "u4"), ("thread", "u2"), ("step", "u2"))
 REPORT = _struct(
     *((n, "u4") for n in ("done", "n_findings", "n_sites", "text_length", "n_names")),
-    ("grouped_blocks", "u4"),
+    *((n, "u4") for n in ("grouped_blocks", "n_events", "pad")),
     *((n, "u8") for n in ("base", "barriers", "blocks", "shared_used", "lost_sites", "checked")),
     ("fault", FAULT),
     ("totals", TOTAL, MAX_REGIONS + 1),
     ("findings", FINDING, MAX_FINDINGS),
     ("sites", SITE, MAX_SITES),
     ("names", NAME, MAX_NAMES),
+    ("events", EVENT, MAX_EVENTS),
     ("text", "u1", MAX_TEXT),
 )
 assert REQUEST.itemsize <= REPORT_AT

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
-from labs_lib.cuda import child, findings
+from labs_lib.cuda import child, faults, findings
 from labs_lib.cuda.findings import Finding
 from labs_lib.cuda.layout import SHARED
 from labs_lib.cuda.lines import lines_of
@@ -50,8 +50,28 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Event:
+    """One access by a thread of the first block: which line did what to which element.
+
+    `step` counts the barriers before it; events of one thread stand in the order of the program.
+    `index` is an element of a tensor, or a byte of the block's shared memory, where `name` is the
+    variable and `index` counts from its start.
+    """
+
+    thread: int
+    step: int
+    line: int | None
+    what: str
+    name: str
+    index: int
+
+
+@dataclass(frozen=True)
 class Trace:
-    """A traced launch. Print it, or take `tensors`, `lines`, `findings` from it."""
+    """A traced launch. Print it, or take `tensors`, `lines`, `findings` from it.
+
+    `events` are the first accesses of the first block, up to 20,000, for a picture of them.
+    """
 
     kernel: str
     grid: tuple[int, int, int]
@@ -66,6 +86,7 @@ class Trace:
     findings: list[Finding]
     complete: bool
     grouped_blocks: int
+    events: list[Event] = field(default_factory=list, repr=False)
 
     @property
     def read(self) -> int:
@@ -134,6 +155,7 @@ def make_trace(launcher, args, arch: str) -> Trace:
         findings=[*found, *([findings.from_fault(fault)] if fault else [])],
         complete=fault is None,
         grouped_blocks=int(report["grouped_blocks"]),
+        events=_events(report, sites, regions, where),
     )
 
 
@@ -159,9 +181,37 @@ def _lines(sites, regions, where) -> list[Line]:
     for s in sites:
         index, how = int(s["region"]), int(s["how"])
         name = "shared" if index == SHARED else "/".join(regions[index].names)
-        what = "atomic" if how & 2 else "write" if how & 1 else "read"
-        row = rows.setdefault((where.get(int(s["pc"]) - 1), name, what), [0] * 5)
+        row = rows.setdefault((where.get(int(s["pc"]) - 1), name, _what(how)), [0] * 5)
         for i, key in enumerate(("count", "bytes", "requests", "sectors", "wavefronts")):
             row[i] += int(s[key])
     ordered = sorted(rows.items(), key=lambda item: (item[0][0] or 0, item[0][1:]))
     return [Line(*key, *row) for key, row in ordered]
+
+
+def _events(report, sites, regions, where) -> list[Event]:
+    names = report["names"][: int(report["n_names"])]
+    made = []
+    for e in report["events"][: int(report["n_events"])].tolist():
+        number, offset, thread, step = e
+        s = sites[number]
+        index = int(s["region"])
+        if index == SHARED:
+            name, at = _variable(names, offset)
+        else:
+            element = faults.element(regions[index], offset)
+            name, at = element["name"], element["at"]
+        line = where.get(int(s["pc"]) - 1)
+        made.append(Event(thread, step, line, _what(int(s["how"])), name, at))
+    return made
+
+
+def _variable(names, offset: int) -> tuple[str, int]:
+    for name in names:
+        at = offset - int(name["offset"])
+        if 0 <= at < int(name["size"]):
+            return name["name"].decode(), at
+    return "dynamic", offset
+
+
+def _what(how: int) -> str:
+    return "atomic" if how & 2 else "write" if how & 1 else "read"

@@ -199,6 +199,21 @@ def test_float4_in_shared_memory_goes_by_quarter_warps(make):
     assert found.bytes == 32 * 16 and found.wavefronts == 4
 
 
+def test_the_accesses_of_the_first_block_are_told_thread_by_thread(make):
+    k = make("""
+        __shared__ float a[4], s[4]; int t = threadIdx.x; a[t] = 0;
+        s[t] = x[blockIdx.x * 4 + t];
+        __syncthreads();
+        x[blockIdx.x * 4 + t] = s[3 - t];""")
+    trace = k.trace[2, 4](torch.arange(8.0), 8)
+    seen = [(e.step, e.line, e.what, e.name, e.index) for e in trace.events if e.thread == 1]
+    assert seen == [
+        (0, 3, "write", "a", 4), (0, 4, "read", "x", 1), (0, 4, "write", "s", 4),
+        (1, 6, "read", "s", 8), (1, 6, "write", "x", 1),
+    ]  # fmt: skip
+    assert {e.thread for e in trace.events} == {0, 1, 2, 3} and len(trace.events) == 20
+
+
 def test_a_trace_prints_as_a_table_and_speaks_json():
     import json
 

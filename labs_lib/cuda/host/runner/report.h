@@ -6,7 +6,7 @@
 namespace host {
 
 constexpr int kMaxArgs = 64, kMaxRegions = 32, kShared = kMaxRegions, kMaxFindings = 64;
-constexpr int kMaxSites = 2048, kMaxText = 65536, kMaxNames = 64;
+constexpr int kMaxSites = 2048, kMaxText = 65536, kMaxNames = 64, kMaxEvents = 20000;
 
 struct Arg {
     uint32_t pointer, region;
@@ -76,14 +76,21 @@ struct SharedName {
     uint64_t offset, size;
 };
 
+// One access of the first block, in each thread's own order.
+struct Event {
+    uint32_t site, offset;
+    uint16_t thread, step;  // step: barriers passed in the block
+};
+
 struct Report {
-    uint32_t done, n_findings, n_sites, text_length, n_names, grouped_blocks;
+    uint32_t done, n_findings, n_sites, text_length, n_names, grouped_blocks, n_events, pad;
     uint64_t base, barriers, blocks, shared_used, lost_sites, checked;
     Fault fault;
     Total totals[kMaxRegions + 1];
     Finding findings[kMaxFindings];
     Site sites[kMaxSites];
     SharedName names[kMaxNames];
+    Event events[kMaxEvents];
     char text[kMaxText];
 };
 

@@ -52,6 +52,7 @@ static size_t block_of(uint32_t epoch) {
 void shadow_block_start(uint3 index) {
     settle();
     g_time.block_start = ++g_time.epoch;
+    ++g_time.blocks;
     g_blocks.push_back({g_time.epoch, index});
     g_acquired.clear();
 }

@@ -33,7 +33,7 @@ void judge(Shadow& s, int region, uintptr_t address, unsigned size, int flags, u
 
 // The time of the traced run.
 struct Time {
-    uint32_t epoch = 1, block_start = 1, block = 0;
+    uint32_t epoch = 1, block_start = 1, blocks = 0;
 };
 extern Time g_time;
 
