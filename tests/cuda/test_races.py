@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 import torch
 
@@ -17,11 +19,11 @@ WRONG = {
         "race", 6, 7,
         """__shared__ float s[64]; int t = threadIdx.x; float sum = 0;
         for (int i = 0; i < 3; ++i) {
-            __syncthreads(); if (i > n) return;
+            if (i > n) return;
             s[t] = x[i * 64 + t]; __syncthreads();
             sum += s[63 - t]; if (i == 5) __syncthreads();
         }
-        """.replace("__syncthreads(); if (i > n) return;", "if (i > n) return;"),
+        """,
     ),
     "a warp's sum without __syncwarp": (
         "race", 5, 5,
@@ -57,16 +59,32 @@ WRONG = {
 }  # fmt: skip
 
 
+def together(bodies, params):
+    """One module of many kernels, compiled once; and how many lines stand above each of them."""
+    text, above = "", {}
+    for i, (name, body) in enumerate(bodies.items()):
+        above[name] = text.count("\n")
+        text += f"\n__global__ void k{i}({params}) {{\n{textwrap.dedent(body).strip()}\n}}\n"
+    module = cuda.compile(text)
+    return {name: (module[f"k{i}"], above[name]) for i, name in enumerate(bodies)}
+
+
+@pytest.fixture(scope="module")
+def wrong():
+    return together({name: case[3] for name, case in WRONG.items()}, "float* x, int n")
+
+
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_found_with_its_lines(make, name):
-    kind, line, other, body = WRONG[name]
-    x = torch.arange(192.0)
-    trace = make(body).trace[3, 64](x, 192)
+def test_what_is_wrong_is_found_with_its_lines(wrong, name):
+    kind, line, other, _ = WRONG[name]
+    k, above = wrong[name]
+    trace = k.trace[3, 64](torch.arange(192.0), 192)
     found = [f for f in trace.findings if f.kind == kind]
     assert found, trace
-    assert {found[0].line, found[0].other_line} == {line, other}, trace
+    lines = {n - above if n else None for n in (found[0].line, found[0].other_line)}
+    assert lines == {line, other}, trace
     assert not found[0].harmless and not trace.clean
-    assert found[0].thread is not None and str(line) in found[0].message
+    assert found[0].thread is not None and str(found[0].line) in found[0].message
 
 
 CLEAN = {
@@ -138,10 +156,15 @@ CLEAN = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def clean():
+    return together(CLEAN, "float* x, float* y")
+
+
 @pytest.mark.parametrize("name", CLEAN)
-def test_no_alarm_on_a_clean_kernel(make, name):
+def test_no_alarm_on_a_clean_kernel(clean, name):
     x, y = torch.arange(192.0), torch.zeros(192)
-    trace = make(CLEAN[name], params="float* x, float* y").trace[3, 64](x, y)
+    trace = clean[name][0].trace[3, 64](x, y)
     assert trace.clean and not trace.findings, trace
 
 
