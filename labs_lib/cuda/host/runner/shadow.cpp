@@ -25,19 +25,20 @@ struct Pair {
     uint64_t before;
 } static g_pending;
 
-bool make_shadow(Shadow& s, uintptr_t base, size_t size) {
-    size_t words = size / 4 + 2, bytes = size + 8;
+static Cell* make_cells(size_t n) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #if defined(MAP_NORESERVE)
     flags |= MAP_NORESERVE;
 #endif
-    void* p = mmap(nullptr, (words + bytes) * sizeof(Cell), PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (p == MAP_FAILED) return false;
+    void* p = mmap(nullptr, n * sizeof(Cell), PROT_READ | PROT_WRITE, flags, -1, 0);
+    return p == MAP_FAILED ? nullptr : (Cell*)p;
+}
+
+bool make_shadow(Shadow& s, uintptr_t base, size_t size) {
     s.base = base & ~(uintptr_t)3;
     s.size = size;
-    s.words = (Cell*)p;
-    s.bytes = s.words + words;
-    return true;
+    s.words = make_cells(size / 4 + 2);
+    return s.words != nullptr;
 }
 
 static size_t block_of(uint32_t epoch) {
@@ -183,6 +184,8 @@ void judge(Shadow& s, int region, uintptr_t address, unsigned size, int flags, u
         Cell& c = s.words[at / 4];
         bool whole = at % 4 == 0 && end - at >= 4;
         if (!whole && !c.split) {
+            if (!s.bytes && !(s.bytes = make_cells(s.size + 8)))
+                fail(kStart, "no memory to keep the trace; use smaller tensors");
             for (int i = 0; i < 4; ++i) {
                 s.bytes[at / 4 * 4 + i] = c;
                 s.bytes[at / 4 * 4 + i].split = 0;
