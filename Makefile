@@ -10,6 +10,8 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	if "$$p" -c '$(IN_RANGE)' 2>/dev/null; then echo "$$p"; break; fi; done)
 endif
 PIP_ARGS ?=
+# One test process a core; the tests of a file stay together, since they share what is dear to make.
+WORKERS ?= -n logical --dist loadfile
 PY := .venv/bin/python
 READY := .venv/.ready
 
@@ -20,6 +22,8 @@ help:
 	@echo "make setup     only set up: a virtual environment in .venv with pinned packages"
 	@echo "make test      everything that must hold: style, all tests, all notebooks (minutes)"
 	@echo "make smoke     the fast tests only"
+	@echo "make lint      style only"
+	@echo "make solutions compare every solution notebook with its stored outputs"
 	@echo "make release   write the notebooks from solutions/*.md"
 	@echo "make records   make the recorded trainings in data/records anew (about an hour)"
 	@echo "make clean     remove .venv and caches; your answers and progress stay"
@@ -56,7 +60,7 @@ lint: $(READY)
 	$(PY) -m ruff format --check .
 
 test: lint
-	$(PY) -m pytest tests
+	$(PY) -m pytest $(WORKERS) tests
 	$(MAKE) solutions
 
 # nbval proves the stored outputs of every solution, cell by cell.
@@ -64,7 +68,7 @@ solutions: $(READY)
 	$(PY) -m pytest -q -p no:cacheprovider --nbval --nbval-current-env solutions
 
 smoke: $(READY)
-	$(PY) -m pytest -m "not slow" tests
+	$(PY) -m pytest $(WORKERS) -m "not slow" tests
 
 release: $(READY)
 	$(PY) -m labs_lib.cli release
