@@ -3,4 +3,8 @@
 panel.py           the base: controls, one figure, a sentence, and what happens on an error
 tour.py            lab 00: a width cut into heads
 attention_row.py   lab 01: move the query, a key, the mask and the scale; watch one row of weights
+head_split.py      lab 02: where each head lies in memory
+fused_slices.py    lab 03: the wide projection matrix, cut by head
+ledger.py          lab 04: which part of a model has the parameters, the operations, the bytes
+w_o_mixing.py      lab 05: which head wrote which number of the output
 """

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..plots.rows import weights_row
-from ..plots.style import COLOURS
-from .panel import Panel, head_controls, slider
+from ..plots.style import COLOURS, INK
+from .panel import Panel, choice, head_controls, slider
 
 N_TOKEN = 7
 MOST_WIDTH = 1536
@@ -32,14 +32,7 @@ def attention_row(attend: Attend | None = None, *, n_head: int = 12, d_model: in
         "query": slider("query", 3, 0, N_TOKEN - 1, "which token asks"),
         "key": slider("key", 1, 0, N_TOKEN - 1, "which key is moved"),
         "pull": slider("pull", 0.0, -6.0, 6.0, "how much the score of that key rises", step=0.5),
-        "scale": widgets.Dropdown(
-            options=SCALES,
-            value=SCALES[0],
-            description="scale",
-            style={"description_width": "80px"},
-            layout={"width": "320px"},
-            tooltip="scale: what the dot products are multiplied by",
-        ),
+        "scale": choice("scale", SCALES, "what the dot products are multiplied by"),
         "causal": widgets.Checkbox(
             value=False,
             description="causal: the query sees no later key",
@@ -83,13 +76,13 @@ class _Row:
         return k @ q * _factor(q.size, settings), mask
 
     def _weights(self, scores, mask, settings) -> tuple[np.ndarray, str]:
-        if self.attend is not None:
-            try:
-                return self._own_weights(mask, settings), ""
-            except NotImplementedError:
-                whose = " Your function is not written yet; this row is the course's own."
-                return _softmax(scores, mask), whose
-        return _softmax(scores, mask), ""
+        if self.attend is None:
+            return _softmax(scores, mask), ""
+        try:
+            return self._own_weights(mask, settings), ""
+        except NotImplementedError:
+            whose = " Your function is not written yet; this row is the course's own."
+            return _softmax(scores, mask), whose
 
     def _own_weights(self, mask, settings) -> np.ndarray:
         import torch
@@ -114,7 +107,7 @@ def _softmax(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def _draw_scores(ax, scores: np.ndarray, mask: np.ndarray) -> None:
     ax.bar(np.arange(N_TOKEN)[mask], scores[mask], width=0.72, color=COLOURS[1])
-    ax.axhline(0, color="#1b1b1b", lw=0.8)
+    ax.axhline(0, color=INK, lw=0.8)
     reach = 1.25 * max(3.0, float(np.abs(scores[mask]).max()))
     for place in np.flatnonzero(mask):
         value = scores[place]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ..plots.style import COLOURS
-from .panel import Panel, head_controls, slider
+from .panel import Panel, choice, head_controls, slider
 
 LETTERS = ("q", "k", "v")
 LAYOUTS = ("W_Q", "W_QKV, stacked", "W_QKV, interleaved")
@@ -37,12 +36,7 @@ def fused_slices(
     controls = {
         **head_controls(n_head, d_model),
         "head": slider("head", head, 0, 31, "the head that is shown in full colour"),
-        "matrix": widgets.Dropdown(
-            options=LAYOUTS,
-            description="matrix",
-            tooltip="matrix: one letter alone, or all three in one",
-            style={"description_width": "90px"},
-        ),
+        "matrix": choice("matrix", LAYOUTS, "one letter alone, or all three in one"),
     }
 
     def draw(figure: Figure, n_head: int, d_model: int, head: int, matrix: str) -> str:

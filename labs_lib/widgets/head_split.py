@@ -1,16 +1,15 @@
-"""The head split: n_head and d_model live, a map of the memory, and a wrong reshape to compare."""
+"""Lab 02: where each head lies in memory, with a wrong reshape to compare."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import ipywidgets as widgets
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from ..plots.byte_map import byte_map
-from .panel import Panel, head_controls, slider
+from .panel import Panel, choice, head_controls, slider
 
 Split = Callable[[Tensor, int], Tensor]
 
@@ -36,13 +35,8 @@ def head_split(
     controls = {
         **head_controls(n_head, d_model),
         "seq": slider("seq", seq, 1, 16, "how many tokens"),
-        "way": widgets.Dropdown(
-            options=list(ways),
-            value=RIGHT if split is None else OWN,
-            description="way",
-            tooltip="way: how the width becomes heads",
-            style={"description_width": "90px"},
-            layout=widgets.Layout(width="420px"),
+        "way": choice(
+            "way", ways, "how the width becomes heads", value=RIGHT if split is None else OWN
         ),
     }
     return Panel("Where each head lies in memory", controls, draw, size=(8.0, 3.6))

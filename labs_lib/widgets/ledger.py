@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..arithmetic.flops import SOFTMAX_OPS
 from ..config import AttentionConfig, nearest_n_head
 from ..plots.rows import split_bar
 from ..plots.style import COLOURS
 from .panel import Panel, head_controls, slider
 
 Counts = Mapping[str, Mapping[str, int]]
-SOFTMAX_OPS = 5  # for each score: compare, subtract, exponentiate, add, divide
 BYTES = 2  # of a number in float16
 UNITS = {"parameters": "", "operations": "", "bytes": "B"}
 _PART_COLOURS = {

@@ -53,6 +53,19 @@ def slider(
     )
 
 
+def choice(name: str, options: Iterable[Any], meaning: str, *, value: Any = None) -> widgets.Widget:
+    """A named list to choose from, words or (words, value) pairs; the first unless `value` says."""
+    chosen = {} if value is None else {"value": value}
+    return widgets.Dropdown(
+        options=list(options),
+        description=name,
+        tooltip=f"{name}: {meaning}",
+        style={"description_width": "80px"},
+        layout=widgets.Layout(width="420px"),
+        **chosen,
+    )
+
+
 def _side_by_side(controls: Iterable[widgets.Widget]) -> widgets.Box:
     layout = widgets.Layout(flex_flow="row wrap", width="100%", align_items="center")
     return widgets.Box(list(controls), layout=layout)

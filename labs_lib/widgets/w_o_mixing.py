@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from ..plots.grids import heatmap
 from ..plots.style import COLOURS, INK
-from .panel import Panel, head_controls
+from .panel import Panel, choice, head_controls
 
 MERGES = ("with W_O", "without W_O")
 NOBODY = "none"
@@ -37,8 +36,8 @@ def w_o_mixing(
     off = [(NOBODY, NOBODY), *((f"head {h}", h) for h in range(MOST_HEADS))]
     controls = {
         **head_controls(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
-        "merge": _choice("merge", MERGES, "whether W_O follows the heads side by side"),
-        "off": _choice("off", off, "a head whose numbers are set to zero"),
+        "merge": choice("merge", MERGES, "whether W_O follows the heads side by side"),
+        "off": choice("off", off, "a head whose numbers are set to zero"),
     }
 
     def draw(figure: Figure, n_head: int, d_model: int, merge: str, off: str | int) -> str:
@@ -71,15 +70,6 @@ def token_and_matrix(n_head: int, d_model: int, merge: str) -> tuple[Tensor, Ten
     W_O = torch.from_numpy(rng.uniform(-1, 1, (d_model, d_model))).float()
     W_O *= (3 / d_model) ** 0.5
     return heads, W_O if merge == MERGES[0] else torch.eye(d_model)
-
-
-def _choice(name: str, options: Any, meaning: str) -> widgets.Dropdown:
-    return widgets.Dropdown(
-        options=options,
-        description=name,
-        tooltip=f"{name}: {meaning}",
-        style={"description_width": "90px"},
-    )
 
 
 def _taken_apart(contributions: Callable[..., Any] | None, heads: Tensor, W_O: Tensor) -> Any:
