@@ -4,6 +4,8 @@
     grids.py      `heatmap`: a matrix with its numbers in the cells and its axes named
     rows.py       `weights_row` (one softmax row as bars) and `split_bar` (a width cut into heads)
     lines.py      `curves`: lines over one axis, with the spread of several runs
+    byte_map.py   `byte_map`: memory, each place coloured by the head that reads it
+    stride_walk.py   `stride_walk`: a strip of memory, and how far the next index of an axis lies
 
 Every function draws into `ax` where one is given, else into a new notebook figure, and returns
 the axes.
