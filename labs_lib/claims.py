@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from labs_lib import paths
+from labs_lib.errors import UsageError
 
 VERDICTS = ("true", "within-limits", "wrong", "unverifiable")
 STATUSES = ("measured", "planned", "not-measurable")
@@ -111,10 +112,18 @@ def table(claims: Iterable[Claim]) -> Table:
 def print_claims(
     lab: str | None = None, verdict: str | None = None, console: Console | None = None
 ) -> None:
-    """Print the ledger, or only the claims of one lab ("04" or "4") or of one verdict."""
+    """Print the ledger, or only the claims of one lab ("04", "4" or "lab04") or of one verdict.
+
+    Raises UsageError for a lab that no claim belongs to, or a verdict that there isn't.
+    """
     claims = load()
+    if verdict is not None and verdict not in VERDICTS:
+        raise UsageError(f"there is no verdict {verdict!r}; there are {', '.join(VERDICTS)}")
     if lab is not None:
-        claims = [claim for claim in claims if claim.lab == lab.zfill(2)]
+        known, number = sorted({claim.lab for claim in claims}), lab.removeprefix("lab").zfill(2)
+        if number not in known:
+            raise UsageError(f"no claim belongs to lab {lab}; they belong to {', '.join(known)}")
+        claims = [claim for claim in claims if claim.lab == number]
     if verdict is not None:
         claims = [claim for claim in claims if claim.verdict == verdict]
     (console or Console()).print(table(claims))

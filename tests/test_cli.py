@@ -51,7 +51,7 @@ def test_version_is_the_packages(capsys):
     [
         (["chek"], "labs check"),
         (["xyzzy"], "there are start"),
-        (["--nope"], "--help"),
+        (["--nope"], "no option --nope"),
         (["check", "42"], "no lab"),
         (["check", "nope.ipynb"], "no notebook"),
         (["check"], "no notebook"),
@@ -72,11 +72,13 @@ def test_version_is_the_packages(capsys):
         (["release", "42"], "no lab"),
         (["handout", "there"], "--from"),
         (["handout", "there", "--from", "42"], "no lab"),
+        (["handout", "there", "--from", "02x"], "no lab"),
         (["claims", "77"], "no claim"),
         (["claims", "02", "--verdict", "maybe"], "within-limits"),
         (["grade", "nowhere"], "nowhere"),
         (["grade", ".", "--seed", "-1"], "--seed"),
         (["grade", ".", "--labs", "42"], "no lab"),
+        (["grade", ".", "--jobs", "0"], "from 1 on"),
         (["grade"], "SUBMISSIONS"),
     ],
 )

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..paths import home
@@ -73,8 +74,6 @@ def show(console: Console | None = None) -> bool:
 
 
 def _text(row: Row) -> str:
-    from rich.markup import escape
-
     return escape(f"{row.found}; {row.how}" if row.how else row.found)
 
 
@@ -175,7 +174,7 @@ def _sandbox() -> Row:
         how = "sudo apt install bubblewrap"
         return Row("sandbox", OPTIONAL, "no bubblewrap; only graders need it", how)
     probe = [program, "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "true"]
-    if subprocess.run(probe, capture_output=True, timeout=10, check=False).returncode:
+    if _fails(probe):
         how = "ask your administrator for unprivileged user namespaces"
         return Row("sandbox", OPTIONAL, "bubblewrap is here but may not run; for graders", how)
     return Row("sandbox", OK, f"{_output([program, '--version']).strip()} works (for graders)")
@@ -212,6 +211,14 @@ def _size(folder: Path) -> int:
 
 def _same(one: str, other: str) -> bool:
     return Path(one).parent.resolve() == Path(other).parent.resolve()
+
+
+def _fails(command: list[str]) -> bool:
+    """Whether a program can't be run, takes over ten seconds, or says that it failed."""
+    try:
+        return subprocess.run(command, capture_output=True, timeout=10, check=False).returncode != 0
+    except (OSError, subprocess.TimeoutExpired):
+        return True
 
 
 def _output(command: list[str]) -> str:

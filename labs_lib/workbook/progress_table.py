@@ -51,7 +51,7 @@ def show(which: str | int | None = None, console: Console | None = None) -> None
     console = console or Console(highlight=False)
     found = rows(which)
     if progress.folder() is None:
-        console.print("Progress is switched off here (LABS_STATE=off), so nothing is kept.")
+        console.print("Progress is switched off here (LABS_STATE=off, or the solutions' folder).")
     for lab in labs():
         mine = [row for row in found if row.lab == lab.name]
         if mine:

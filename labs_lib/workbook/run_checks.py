@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from .. import nbval_plugin
 from ..errors import UsageError
 from ..exercises import exercises, labs
 from ..exercises import lab as find_lab
@@ -166,7 +167,11 @@ def _environment(notebook: Path, report: Path) -> dict[str, str]:
         env.pop(name, None)
     package = str(Path(__file__).resolve().parents[2])
     env["PYTHONPATH"] = os.pathsep.join([package, *filter(None, [env.get("PYTHONPATH")])])
-    env |= {"LABS_NBVAL": "1", check_plugin.VARIABLE: str(report), "LABS_HOME": str(home())}
+    env |= {
+        nbval_plugin.VARIABLE: "1",
+        check_plugin.VARIABLE: str(report),
+        "LABS_HOME": str(home()),
+    }
     if not notebook.resolve().is_relative_to(files.folder().resolve()):
         env["LABS_STATE"] = "off"
     elif env.get("LABS_STATE", "").lower() != "off":
