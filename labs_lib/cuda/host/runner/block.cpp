@@ -109,7 +109,7 @@ void fiber_main() {
         Fiber* f = self();
         w.state[f->linear] = kEnded;
         ++w.ended;
-        release_warp(w, f->linear / 32);
+        if (w.at_warp) release_warp(w, f->linear / 32);
         if (w.started < w.n) {
             int i = w.started++;
             w.fibers[i].stack = f->stack;
@@ -136,7 +136,7 @@ static void fill_arena(Worker& w, uint32_t bytes) {
 void run_block(Worker& w, uint3 index) {
     const Request& r = *g_request;
     w.n = r.block[0] * r.block[1] * r.block[2];
-    w.started = w.ended = w.arrived = 0;
+    w.started = w.ended = w.arrived = w.at_warp = 0;
     // Variables keep their places from block to block, so that a place means one variable.
     fill_arena(w, w.used > w.dynamic ? w.used : w.dynamic);
     memset(w.state, kUnstarted, w.n);

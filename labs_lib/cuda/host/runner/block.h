@@ -41,7 +41,7 @@ struct Worker {
     int stacks_ready = 0;
     Context home;
     uint8_t state[kMaxThreads];
-    int n = 0, started = 0, ended = 0, arrived = 0;
+    int n = 0, started = 0, ended = 0, arrived = 0, at_warp = 0;
     uint32_t site = 0;
     uint64_t site_calls = 0;
     int first = 0;

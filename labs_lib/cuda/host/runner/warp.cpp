@@ -38,6 +38,7 @@ static bool try_release(Worker& w, int warp, unsigned mask) {
         order |= f.order;
         f.snapshot = snapshot;
         w.state[base + i] = kReady;
+        --w.at_warp;
         if (f.site != w.fibers[first].site && tracing()) {
             claim_fault(kWarpBarrier);
             Fault& fault = g_report->fault;
@@ -83,6 +84,7 @@ extern "C" const uint64_t* labs_exchange(unsigned mask, uint64_t value, uint32_t
     }
     f.mask = mask, f.brought = value, f.order = order;
     w.state[f.linear] = kAtWarp;
+    ++w.at_warp;
     if (!try_release(w, warp, mask)) yield(w);
     return f.snapshot;
 }
