@@ -157,6 +157,24 @@ def test_tensors_that_share_memory_share_it_in_the_kernel():
     assert x.tolist() == [5, 5, 0, 0]
 
 
+def test_machines_without_a_switch_of_ours_use_the_systems(tmp_path, monkeypatch):
+    """The fallback of processors other than x86-64 and arm64, built here on purpose."""
+    import subprocess
+
+    from labs_lib.cuda import build, child, compilers
+
+    program = tmp_path / "runner"
+    source = compilers.HOST / "runner" / "runner.cpp"
+    flags = [f if f != "-O2" else "-O0" for f in compilers.RUNNER]
+    command = [compilers.host_compiler(), *flags, "-DLABS_UCONTEXT", str(source), "-ldl"]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    monkeypatch.setattr(build, "runner", lambda: program)
+    assert child.build.runner() == program
+    a, b, c = values(33, 33), values(33, 33, seed=1), torch.zeros(33, 33)
+    cuda.compile(TILED)[(3, 3), (16, 16)](a, b, c, 33)
+    torch.testing.assert_close(c, a @ b, atol=1e-5, rtol=1e-5)
+
+
 def test_an_empty_launch_does_nothing(make):
     k = make("x[0] = 1;")
     x = torch.zeros(1)

@@ -7,7 +7,7 @@ namespace host {
 
 constexpr size_t kStack = 128 * 1024, kGuard = 16 * 1024, kStride = kStack + kGuard;
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(LABS_UCONTEXT)
 
 extern "C" void labs_switch(void** save, void* load);
 
