@@ -21,11 +21,13 @@ from ..errors import UsageError
 from ..exercises import UnknownLab, exercises, labs
 from ..exercises import lab as find_lab
 from ..exercises.kit import Lab
+from ..notebook.atomic import write_text
 from ..paths import home
 from .withholding import withheld_from, withhold
 
 TOP_FILES = (
     "README.md",
+    "CONTRIBUTING.md",
     "CHANGELOG.md",
     "LICENSE",
     "Makefile",
@@ -134,8 +136,7 @@ def _withhold_in(library: Path, module: str, names: dict[str, str]) -> None:
         return
     base = library.parent.joinpath(*module.split("."))
     file = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
-    text = withhold(file.read_text(encoding="utf-8"), functions, module)
-    file.write_text(text, encoding="utf-8")
+    write_text(file, withhold(file.read_text(encoding="utf-8"), functions, module))
 
 
 def _store_outputs(library: Path, from_lab: Lab) -> None:
@@ -144,7 +145,7 @@ def _store_outputs(library: Path, from_lab: Lab) -> None:
     for lab in labs():
         if lab.number >= from_lab.number:
             entries, arrays = _packed(lab.number)
-            (folder / f"{lab.name}.json").write_text(entries, encoding="utf-8")
+            write_text(folder / f"{lab.name}.json", entries)
             (folder / f"{lab.name}.npz").write_bytes(arrays)
 
 

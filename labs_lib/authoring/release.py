@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from nbformat import NotebookNode
 from ..exercises import exercise, labs
 from ..exercises import lab as find_lab
 from ..exercises.kit import Lab
+from ..nbval_plugin import VARIABLE as UNDER_NBVAL
 from ..notebook.atomic import write_text
 from ..notebook.cells import KEY, exercise_name, role, text_hash
 from ..notebook.regions import replace_region, split_region
@@ -97,26 +98,6 @@ def has_answers(file: Path) -> bool:
     )
 
 
-def _release_lab(lab: Lab, everything: bool, force: bool, say: Callable[[str], None]) -> list[Path]:
-    solution, student = plan(lab)
-    written = []
-    if everything or _stored_hash(solution_file(lab)) != source_hash(lab):
-        say(f"{lab.stem}: executing the solutions")
-        _write(solution_file(lab), execute(lab, solution))
-        written.append(solution_file(lab))
-    target = student_file(lab)
-    if target.exists() and target.read_text(encoding="utf-8") == _text(student):
-        return written
-    if target.exists() and not force and has_answers(target):
-        raise ReleaseError(
-            f"notebooks/{target.name} holds a student's answers and stays as it is; "
-            "move it away, or give --force to overwrite it"
-        )
-    _write(target, student)
-    say(f"{lab.stem}: wrote the student's notebook")
-    return [*written, target]
-
-
 def execute(lab: Lab, notebook: NotebookNode) -> NotebookNode:
     """Execute a solution notebook in `solutions/`, where every check has to pass.
 
@@ -142,21 +123,42 @@ def execute(lab: Lab, notebook: NotebookNode) -> NotebookNode:
     return _canonical(run, notebook.metadata)
 
 
+def _release_lab(lab: Lab, everything: bool, force: bool, say: Callable[[str], None]) -> list[Path]:
+    solution, student = plan(lab)
+    written = []
+    if everything or _stored_hash(solution_file(lab)) != source_hash(lab):
+        say(f"{lab.stem}: executing the solutions")
+        _write(solution_file(lab), execute(lab, solution))
+        written.append(solution_file(lab))
+    target = student_file(lab)
+    if target.exists() and target.read_text(encoding="utf-8") == _text(student):
+        return written
+    if target.exists() and not force and has_answers(target):
+        raise ReleaseError(
+            f"notebooks/{target.name} holds a student's answers and stays as it is; "
+            "move it away, or give --force to overwrite it"
+        )
+    _write(target, student)
+    say(f"{lab.stem}: wrote the student's notebook")
+    return [*written, target]
+
+
 def _passed(cell: NotebookNode) -> bool:
     text = "".join(out.get("text", "") for out in cell.outputs if out.output_type == "stream")
     return cell.execution_count is not None and text.startswith("PASS")
 
 
 @contextmanager
-def _checks_raise():
-    before = os.environ.get("LABS_NBVAL")
-    os.environ["LABS_NBVAL"] = "1"
+def _checks_raise() -> Iterator[None]:
+    """Kernels started inside raise at a check that doesn't pass, as they do under nbval."""
+    before = os.environ.get(UNDER_NBVAL)
+    os.environ[UNDER_NBVAL] = "1"
     try:
         yield
     finally:
-        os.environ.pop("LABS_NBVAL")
+        os.environ.pop(UNDER_NBVAL)
         if before is not None:
-            os.environ["LABS_NBVAL"] = before
+            os.environ[UNDER_NBVAL] = before
 
 
 def _canonical(run: NotebookNode, metadata: NotebookNode) -> NotebookNode:
@@ -220,9 +222,3 @@ def _text(notebook: NotebookNode) -> str:
 def _write(file: Path, notebook: NotebookNode) -> None:
     nbformat.validate(notebook)
     write_text(file, _text(notebook))
-
-
-if __name__ == "__main__":
-    import sys
-
-    release([a for a in sys.argv[1:] if not a.startswith("-")], everything="--all" in sys.argv)

@@ -31,7 +31,7 @@ def source_file(lab: Lab) -> Path:
 
 def source_hash(lab: Lab) -> str:
     """A hash of the lab's source text, as kept in the notebooks made from it."""
-    text = source_file(lab).read_text(encoding="utf-8").replace("\r\n", "\n")
+    text = source_file(lab).read_text(encoding="utf-8")
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
 
 
