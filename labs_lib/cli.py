@@ -173,7 +173,8 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     add("--seed", type=int, metavar="N", help="the run's secret seed; without it, a fresh one")
     add("--roster", type=Path, metavar="CSV", help="who is in the class; each gets a row")
     add("--jobs", type=_count, metavar="N", help="submissions at a time; two unless given")
-    add("--fence", metavar="NAME", help="insist on bubblewrap, or on process-limits")
+    fences = ("bubblewrap", "process-limits")
+    add("--fence", metavar="NAME", choices=fences, help=f"insist on {' or on '.join(fences)}")
 
 
 def _count(text: str) -> int:

@@ -79,6 +79,7 @@ def test_version_is_the_packages(capsys):
         (["grade", ".", "--seed", "-1"], "--seed"),
         (["grade", ".", "--labs", "42"], "no lab"),
         (["grade", ".", "--jobs", "0"], "from 1 on"),
+        (["grade", ".", "--fence", "wall"], "bubblewrap"),
         (["grade"], "SUBMISSIONS"),
     ],
 )
