@@ -334,8 +334,19 @@ def test_nothing_of_the_starter_is_left_inside(start, tmp_path):
         assert "uid 0" not in seen
 
 
+@pytest.fixture
+def readable_launcher(monkeypatch):
+    """The launcher where every user can read it, though the checkout may lie in a private folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "launch.py"
+        copy.write_bytes(bubblewrap.LAUNCHER.read_bytes())
+        Path(folder).chmod(0o755)
+        monkeypatch.setattr(bubblewrap, "LAUNCHER", copy)
+        yield
+
+
 @only_fenced
-def test_the_fence_that_an_ordinary_user_builds_gives_no_rights_either():
+def test_the_fence_that_an_ordinary_user_builds_gives_no_rights_either(readable_launcher):
     """Root tries it as the user nobody, with the system's own Python."""
     system = Path("/usr/bin/python3")
     python = system if system.exists() else Path(sys.executable)
