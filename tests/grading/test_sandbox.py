@@ -336,7 +336,7 @@ def test_nothing_of_the_starter_is_left_inside(start, tmp_path):
 
 @pytest.fixture
 def readable_launcher(monkeypatch):
-    """The launcher where every user can read it, though the checkout may lie in a private folder."""
+    """The launcher where every user can read it: the checkout may lie in a private folder."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "launch.py"
         copy.write_bytes(bubblewrap.LAUNCHER.read_bytes())
