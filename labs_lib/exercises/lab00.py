@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .inputs import uniform
-from .kit import Case, Exercise, Lab
+from .kit import Case, Exercise, Lab, quiz
 
 LAB = Lab(
     number=0,
@@ -24,19 +24,6 @@ def _first_tensor_cases(rng: np.random.Generator) -> list[Case]:
         Case("three axes: two blocks of three rows, one column", (uniform(rng, 2, 3, 1),)),
         Case("three axes: two blocks of three rows", (uniform(rng, 2, 3, 4),), grad=True),
     ]
-
-
-def _quiz(topic: str, title: str, choices: dict[str, str]) -> Exercise:
-    letters = ", ".join(f'"{letter}"' for letter in choices)
-    return Exercise(
-        name=f"lab00.quiz_{topic}",
-        title=title,
-        kind="choice",
-        points=0,
-        choices=choices,
-        stub=f"quiz_{topic} = None  # one of {letters}\n",
-        minutes=1,
-    )
 
 
 EXERCISES = (
@@ -61,18 +48,18 @@ def first_tensor(x):
         ),
         minutes=5,
     ),
-    _quiz(
-        "outcomes",
+    quiz(
+        "lab00.quiz_outcomes",
         "you run a check and haven't touched the cell above it: what does it say?",
         {"a": "PASS", "b": "FAIL", "c": "NOT ATTEMPTED", "d": "ERROR"},
     ),
-    _quiz(
-        "last_axis",
+    quiz(
+        "lab00.quiz_last_axis",
         "x has shape [2, 3, 4]: what is the shape of x.mean(dim=-1)?",
         {"a": "[3, 4]", "b": "[2, 3]", "c": "[2, 3, 1]", "d": "[4]"},
     ),
-    _quiz(
-        "right_shape",
+    quiz(
+        "lab00.quiz_right_shape",
         "your result has the right shape: what do you know?",
         {
             "a": "the values are right too, nearly always",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kit import TOLERANCES, Exercise, Lab, Tolerance
+from .kit import TOLERANCES, Exercise, Lab, Tolerance, quiz
 from .lab01_cases import attention_cases, budget_cases, mask_cases, score_cases, std_cases
 
 LAB = Lab(
@@ -150,27 +150,14 @@ def budget(n_key, n_wanted, gap):
 )
 
 
-def _quiz(topic: str, title: str, choices: dict[str, str]) -> Exercise:
-    letters = ", ".join(f'"{letter}"' for letter in choices)
-    return Exercise(
-        name=f"lab01.quiz_{topic}",
-        title=title,
-        kind="choice",
-        points=0,
-        choices=choices,
-        stub=f"quiz_{topic} = None  # one of {letters}\n",
-        minutes=1,
-    )
-
-
 _QUIZ = (
-    _quiz(
-        "scale",
+    quiz(
+        "lab01.quiz_scale",
         "d_model = 768, 12 heads of 64, a context of 1,024 tokens: what do you divide a score by?",
         {"a": "√768", "b": "√64", "c": "64", "d": "√1024"},
     ),
-    _quiz(
-        "no_scale",
+    quiz(
+        "lab01.quiz_no_scale",
         "the scale is left out and head_dim grows from 4 to 256: what becomes of the weights?",
         {
             "a": "they become more even",
@@ -179,8 +166,8 @@ _QUIZ = (
             "d": "they add up to more than 1",
         },
     ),
-    _quiz(
-        "mask_place",
+    quiz(
+        "lab01.quiz_mask_place",
         "where does the causal mask go?",
         {
             "a": "into the scores before the softmax, as -inf",
@@ -189,8 +176,8 @@ _QUIZ = (
             "d": "onto the values, as zeros",
         },
     ),
-    _quiz(
-        "two_targets",
+    quiz(
+        "lab01.quiz_two_targets",
         "a query needs the values of two keys: what can't one head give?",
         {
             "a": "weight on both keys at once",
