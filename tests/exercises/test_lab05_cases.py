@@ -8,25 +8,11 @@ from torch import nn
 
 from labs_lib.answers import answer
 from labs_lib.answers.lab05.layer import Parts
-from labs_lib.checking.observe import observe_all
-from labs_lib.checking.oracle import LiveOracle, matches
-from labs_lib.checking.verdict import judge, rules_kept
-from labs_lib.exercises import exercise, exercises
+from labs_lib.checking.oracle import LiveOracle
+from labs_lib.checking.verdict import judge
+from labs_lib.exercises import exercise
 from labs_lib.exercises.lab05_cases import put_weights
 from labs_lib.exercises.lab05_rules import computes_nothing, multiplies_once
-
-FUNCTIONS = [item for item in exercises(5) if item.kind == "function"]
-
-
-@pytest.mark.parametrize("seed", [1, 20_24, 987_654_321])
-@pytest.mark.parametrize("item", FUNCTIONS, ids=lambda item: item.short)
-def test_no_wrong_program_survives_another_seed_and_every_right_one_does(item, seed):
-    want = observe_all(item, answer(item.name).reference, seed)
-    for wrong in answer(item.name).wrong:
-        equal = matches(item, want, observe_all(item, wrong.program, seed))
-        assert not (equal and all(rules_kept(item, wrong.program).values())), wrong.name
-    for right in answer(item.name).right:
-        assert matches(item, want, observe_all(item, right.program, seed)), right.name
 
 
 @pytest.mark.parametrize(
