@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labs_lib.cuda import build, faults
+from labs_lib.cuda.layout import MAX_EVENTS, MAX_WATCHED
 from labs_lib.cuda.memory import Launch
 from labs_lib.cuda.source import Signature
 
@@ -20,8 +21,13 @@ TRACED_SECONDS = 120.0
 GROUP_BUDGET = 30_000_000
 
 
-def run(library: Path, signature: Signature, args, grid, block, shared, arch, *, source, trace):
+def run(
+    library: Path, signature: Signature, args, grid, block, shared, arch, *, source, trace,
+    watched=(0,), most=MAX_EVENTS,
+):  # fmt: skip
     """Runs a launch; returns the runner's report, the launch's regions and the fault, if any.
+
+    A traced run logs the first `most` accesses of each watched block (their places in the grid).
 
     Raises: KernelFault with kind, thread, block and line, unless it is traced: a trace holds its
     fault. The tensors are then unchanged.
@@ -38,10 +44,15 @@ def run(library: Path, signature: Signature, args, grid, block, shared, arch, *,
         workers=1 if trace else max(1, min(_cores(), blocks, 16)),
         milliseconds=int(1000 * seconds(trace)),
         group_budget=GROUP_BUDGET,
+        n_watched=len(watched),
+        most_events=most,
+        watched=[*watched, *[0] * (MAX_WATCHED - len(watched))],
     ) as launch:
         code = _call(library, build.entry_name(signature), launch.fd, seconds(trace))
         report = launch.report()
         _print_output(report)
+        if trace:
+            launch.keep_seen()
         fault = None
         if report["done"] == 1:
             launch.copy_back()

@@ -34,6 +34,12 @@ class Finding:
         """The finding as plain data."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, data: dict) -> Finding:
+        """The finding that `to_dict` was made from."""
+        made = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        return cls(**made)
+
 
 def read(report, regions, lines: dict[int, int | None]) -> list[Finding]:
     """The findings of a report; `lines` maps addresses to lines of the cell."""

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from labs_lib.cuda import arguments, build, child, device, limits
 from labs_lib.cuda.errors import CompileError
+from labs_lib.cuda.layout import MAX_EVENTS
 from labs_lib.cuda.source import Signature, find_kernels, instantiate
 from labs_lib.cuda.trace import Trace, make_trace
+from labs_lib.cuda.watch import most_events, places_in, watched_blocks
 
 
 def compile(source: str, *, arch: str | None = None, name: str = "cell.cu") -> Kernel | Module:
@@ -118,11 +120,23 @@ class Kernel:
 class Tracer:
     """What `k.trace` is: wants a grid and a block."""
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, blocks=((0, 0, 0),), most: int | None = None):
+        self.kernel, self.blocks, self.most = kernel, blocks, most
+
+    def steps(self, block=(0, 0, 0), most: int | None = None) -> Tracer:
+        """Logs the accesses of another block, or of a list of up to 8 blocks.
+
+        `k.trace.steps(block=(1, 0, 0))[grid, block](...)`; `most` accesses of each block are kept,
+        20,000 in all.
+        """
+        return Tracer(self.kernel, watched_blocks(block), most)
 
     def __getitem__(self, geometry) -> Launcher:
-        return Launcher(self.kernel, *_geometry(geometry), traced=True)
+        grid, block, shared = _geometry(geometry)
+        launcher = Launcher(self.kernel, grid, block, shared, traced=True)
+        launcher.watched = places_in(grid, self.blocks)
+        launcher.most = most_events(self.most, len(launcher.watched))
+        return launcher
 
     def __call__(self, *args):
         raise TypeError(f"say how many threads: {self.kernel.name}.trace[grid, block](...)")
@@ -134,6 +148,7 @@ class Launcher:
     def __init__(self, kernel: Kernel, grid, block, shared: int, *, traced: bool):
         self.kernel, self.traced = kernel, traced
         self.grid, self.block, self.shared = grid, block, shared
+        self.watched, self.most = [0], MAX_EVENTS
 
     def __call__(self, *args) -> Trace | None:
         """Runs the kernel on tensors and numbers; writes into the tensors.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAX_ARGS, MAX_REGIONS, MAX_FINDINGS, MAX_SITES, MAX_TEXT, MAX_NAMES = 64, 32, 64, 2048, 65536, 64
-MAX_EVENTS = 20000
+MAX_EVENTS, MAX_WATCHED = 20000, 8
 SHARED = MAX_REGIONS
 REPORT_AT = 16384
 
@@ -19,13 +19,18 @@ REGION = _struct(
     *((n, "u8") for n in ("file", "address", "start", "size", "span")),
     ("writable", "u4"),
     ("kind", "u4"),
+    ("seen", "u8"),
+    ("unit", "u4"),
+    ("bin", "u4"),
 )
 REQUEST = _struct(
     *((n, "u4") for n in ("version", "trace", "workers", "n_args", "n_regions", "page")),
     ("grid", "u4", 3),
     ("block", "u4", 3),
     *((n, "u8") for n in ("milliseconds", "dynamic_shared", "static_limit", "shared_limit")),
-    *((n, "u8") for n in ("reserve", "group_budget")),
+    *((n, "u8") for n in ("reserve", "group_budget", "seen_file", "seen_size")),
+    *((n, "u4") for n in ("n_watched", "most_events")),
+    ("watched", "u8", MAX_WATCHED),
     ("args", ARG, MAX_ARGS),
     ("regions", REGION, MAX_REGIONS),
 )
@@ -58,10 +63,17 @@ SITE = _struct(
 )
 TOTAL = _struct(("read", "u8"), ("written", "u8"), ("atomic", "u8"))
 NAME = _struct(("name", "S48"), ("offset", "u8"), ("size", "u8"))
-EVENT = _struct(("site", "u4"), ("offset", "u4"), ("thread", "u2"), ("step", "u2"))
+EVENT = _struct(
+    *((n, "u4") for n in ("site", "offset", "size", "turn")),
+    *((n, "u2") for n in ("thread", "step")),
+    ("watched", "u4"),
+)
+SEEN = _struct(
+    *((n, "u4") for n in ("reads", "writes", "block")), *((n, "u2") for n in ("thread", "many"))
+)
 REPORT = _struct(
     *((n, "u4") for n in ("done", "n_findings", "n_sites", "text_length", "n_names")),
-    *((n, "u4") for n in ("grouped_blocks", "n_events", "pad")),
+    *((n, "u4") for n in ("grouped_blocks", "n_events", "cut")),
     *((n, "u8") for n in ("base", "barriers", "blocks", "shared_used", "lost_sites", "checked")),
     ("fault", FAULT),
     ("totals", TOTAL, MAX_REGIONS + 1),

@@ -21,6 +21,7 @@ from labs_lib.cuda.limits import STATIC_SHARED, shared_limit
 from labs_lib.cuda.source import Signature
 
 GAP = 4 << 20  # address space between two tensors; it costs nothing
+MOST_CELLS = 18  # as a power of two: what is kept about the elements of one tensor
 KINDS = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}
 
 
@@ -36,6 +37,11 @@ class Region:
     file: int = 0
     start: int = 0
     span: int = 0
+    unit: int = 0
+    bin: int = 0
+    first_cell: int = 0
+    cells: int = 0
+    seen: np.ndarray | None = None  # after a traced run: layout.SEEN for each cell
 
 
 class Launch:
@@ -44,7 +50,7 @@ class Launch:
     def __init__(self, signature: Signature, args, grid, block, shared, arch, **settings):
         self.signature, self.args = signature, args
         self.regions = _regions(signature, args)
-        self._place()
+        self._place(settings.get("trace"))
         _check_room(self.size)
         self.fd = _open_file(self.size)
         self.map = mmap.mmap(self.fd, self.size)
@@ -72,11 +78,18 @@ class Launch:
                 for tensor in region.tensors:
                     torch._C._increment_version([tensor])
 
+    def keep_seen(self) -> None:
+        """Copies what became of the elements to the regions, as `seen`."""
+        at, step = self.seen_file, layout.SEEN.itemsize
+        for region in self.regions:
+            start = at + region.first_cell * step
+            region.seen = np.frombuffer(self.map[start : start + region.cells * step], layout.SEEN)
+
     def _bytes(self, region: Region) -> np.ndarray:
         at, size = region.file + region.start, region.high - region.low
         return np.frombuffer(self.map, np.uint8, size, at)
 
-    def _place(self) -> None:
+    def _place(self, trace: bool) -> None:
         page = mmap.ALLOCATIONGRANULARITY
         at = _up(layout.REPORT_AT + layout.REPORT.itemsize, page)
         for region in self.regions:
@@ -86,7 +99,20 @@ class Launch:
             region.start = slack - (slack - region.low) % 16  # aligned as the tensor itself is
             region.file = at
             at += region.span
-        self.size = at
+        self.seen_file, self.seen_size = at, self._cells() if trace else 0
+        self.size = _up(at + self.seen_size, page)
+
+    def _cells(self) -> int:
+        """Gives each region its cells: one an element, or one for several of a large tensor."""
+        count = 0
+        for region in self.regions:
+            item = region.tensors[0].element_size()
+            region.unit = item.bit_length() - 1
+            elements = (region.high - region.low - 1) // item + 1
+            region.bin = max(0, (elements - 1).bit_length() - MOST_CELLS)
+            region.first_cell, region.cells = count, ((elements - 1) >> region.bin) + 1
+            count += region.cells
+        return count * layout.SEEN.itemsize
 
     def _write_request(self, grid, block, shared, arch, settings) -> None:
         r = np.zeros((), layout.REQUEST)
@@ -99,8 +125,9 @@ class Launch:
             kind = KINDS.get(region.tensors[0].dtype, 0)
             size = region.high - region.low
             fields = (region.file, address, region.start, size, region.span, region.writable, kind)
-            r["regions"][i] = fields
+            r["regions"][i] = (*fields, region.first_cell, region.unit, region.bin)
             address += region.span + GAP
+        r["seen_file"], r["seen_size"] = self.seen_file, self.seen_size
         r["reserve"], r["n_regions"], r["n_args"] = address, len(self.regions), len(self.args)
         for i, (p, value) in enumerate(zip(self.signature.parameters, self.args, strict=True)):
             r["args"][i] = self._argument(p, value)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 import torch
 
-from labs_lib.cuda import child, faults, findings
+from labs_lib.cuda import child, findings
+from labs_lib.cuda.accesses import Event, Log, make_log
 from labs_lib.cuda.findings import Finding
 from labs_lib.cuda.layout import SHARED
 from labs_lib.cuda.lines import lines_of
+from labs_lib.cuda.tiles import Tiles, make_tiles, untouched
 
 
 @dataclass(frozen=True)
@@ -50,27 +52,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Event:
-    """One access by a thread of the first block: which line did what to which element.
-
-    `step` counts the barriers before it; events of one thread stand in the order of the program.
-    `index` is an element of a tensor, or a byte of the block's shared memory, where `name` is the
-    variable and `index` counts from its start.
-    """
-
-    thread: int
-    step: int
-    line: int | None
-    what: str
-    name: str
-    index: int
-
-
-@dataclass(frozen=True)
 class Trace:
     """A traced launch. Print it, or take `tensors`, `lines`, `findings` from it.
 
-    `events` are the first accesses of the first block, up to 20,000, for a picture of them.
+    `events` are the first accesses of the first block, up to 20,000 (`k.trace.steps` watches other
+    blocks); `log` has them by warp, `tiles` what became of each element, and `draw` shows it.
     """
 
     kernel: str
@@ -86,7 +72,13 @@ class Trace:
     findings: list[Finding]
     complete: bool
     grouped_blocks: int
-    events: list[Event] = field(default_factory=list, repr=False)
+    tiles: dict[str, Tiles] = field(default_factory=dict, repr=False)
+    log: Log = field(default_factory=Log, repr=False)
+
+    @property
+    def events(self) -> list[Event]:
+        """The accesses of the watched blocks, in each thread's own order."""
+        return self.log.events
 
     @property
     def read(self) -> int:
@@ -105,11 +97,31 @@ class Trace:
 
     def to_dict(self) -> dict:
         """Everything as plain data for JSON."""
-        made = asdict(self)
+        made = {f.name: getattr(self, f.name) for f in fields(self)}
+        made |= {"grid": list(self.grid), "block": list(self.block), "log": self.log.to_dict()}
+        made["tensors"] = {name: asdict(t) for name, t in self.tensors.items()}
+        made["tiles"] = {name: t.to_dict() for name, t in self.tiles.items()}
+        made["shared"] = asdict(self.shared)
+        made["lines"] = [asdict(line) for line in self.lines]
+        made["findings"] = [f.to_dict() for f in self.findings]
         for line, data in zip(self.lines, made["lines"], strict=True):
             data["sectors_per_request"] = line.sectors_per_request
             data["conflict"] = line.conflict
         return made | {"read": self.read, "written": self.written, "clean": self.clean}
+
+    @classmethod
+    def from_dict(cls, data: dict) -> Trace:
+        """The trace that `to_dict` was made from, also by way of JSON."""
+        made = {f.name: data[f.name] for f in fields(cls)}
+        made |= {name: tuple(data[name]) for name in ("grid", "block")}
+        made["tensors"] = {name: Traffic(**t) for name, t in data["tensors"].items()}
+        made["tiles"] = {name: Tiles.from_dict(t) for name, t in data["tiles"].items()}
+        made["shared"] = Traffic(**data["shared"])
+        names = [f.name for f in fields(Line)]
+        made["lines"] = [Line(*(line[n] for n in names)) for line in data["lines"]]
+        made["findings"] = [Finding.from_dict(f) for f in data["findings"]]
+        made["log"] = Log.from_dict(data["log"])
+        return cls(**made)
 
     def __str__(self) -> str:
         from labs_lib.cuda.table import table
@@ -120,22 +132,29 @@ class Trace:
 
 
 def make_trace(launcher, args, arch: str) -> Trace:
-    """Runs a launcher's kernel traced; results are written to the tensors when it ends well."""
+    """Runs a launcher's kernel traced; results are written to the tensors when it ends well.
+
+    Args:
+        launcher: a kernel with its geometry, and `watched` and `most`: the places in the grid of
+            the blocks whose accesses are logged, and how many of each block.
+    """
     kernel, grid = launcher.kernel, launcher.grid
     signature = kernel.signature
     held = [a.cpu() if isinstance(a, torch.Tensor) else a for a in args]
     fixed = {"kernel": signature.spelled, "grid": grid, "block": launcher.block, "arch": arch}
-    names = [p.name for p in signature.parameters if p.pointer]
+    pointers = [(p, a) for p, a in zip(signature.parameters, held, strict=True) if p.pointer]
+    names = [p.name for p, _ in pointers]
     if 0 in grid:
         nothing = {name: Traffic() for name in names}
         return Trace(
             **fixed, source=kernel.source, tensors=nothing, shared=Traffic(), shared_bytes=0,
             barriers=0, lines=[], findings=[], complete=True, grouped_blocks=0,
+            tiles={p.name: untouched(p.name, a) for p, a in pointers if a.numel()},
         )  # fmt: skip
     library = kernel.library(True)
     report, regions, fault = child.run(
         library, signature, held, grid, launcher.block, launcher.shared, arch,
-        source=kernel.source, trace=True,
+        source=kernel.source, trace=True, watched=launcher.watched, most=launcher.most,
     )  # fmt: skip
     for p, given, ours in zip(signature.parameters, args, held, strict=True):
         if p.pointer and not p.const and ours is not given:
@@ -155,7 +174,8 @@ def make_trace(launcher, args, arch: str) -> Trace:
         findings=[*found, *([findings.from_fault(fault)] if fault else [])],
         complete=fault is None,
         grouped_blocks=int(report["grouped_blocks"]),
-        events=_events(report, sites, regions, where),
+        tiles=make_tiles(regions),
+        log=make_log(report, regions, where, _what, grid, launcher.watched),
     )
 
 
@@ -186,31 +206,6 @@ def _lines(sites, regions, where) -> list[Line]:
             row[i] += int(s[key])
     ordered = sorted(rows.items(), key=lambda item: (item[0][0] or 0, item[0][1:]))
     return [Line(*key, *row) for key, row in ordered]
-
-
-def _events(report, sites, regions, where) -> list[Event]:
-    names = report["names"][: int(report["n_names"])]
-    made = []
-    for e in report["events"][: int(report["n_events"])].tolist():
-        number, offset, thread, step = e
-        s = sites[number]
-        index = int(s["region"])
-        if index == SHARED:
-            name, at = _variable(names, offset)
-        else:
-            element = faults.element(regions[index], offset)
-            name, at = element["name"], element["at"]
-        line = where.get(int(s["pc"]) - 1)
-        made.append(Event(thread, step, line, _what(int(s["how"])), name, at))
-    return made
-
-
-def _variable(names, offset: int) -> tuple[str, int]:
-    for name in names:
-        at = offset - int(name["offset"])
-        if 0 <= at < int(name["size"]):
-            return name["name"].decode(), at
-    return "dynamic", offset
 
 
 def _what(how: int) -> str:

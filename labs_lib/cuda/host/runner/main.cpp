@@ -18,6 +18,7 @@
 #endif
 
 #include "orders.h"
+#include "seen.h"
 
 namespace host {
 
@@ -208,6 +209,7 @@ static int main_(int argc, char** argv) {
     if (dladdr((void*)g_entry, &info)) g_report->base = (uint64_t)(uintptr_t)info.dli_fbase;
     map_tensors(fd);
     gather_arguments();
+    if (g_request->trace) seen_setup(fd);
     start_clock(g_request->milliseconds);
     if (g_request->trace) run_traced();
     else run_fast();

@@ -6,7 +6,8 @@
 namespace host {
 
 constexpr int kMaxArgs = 64, kMaxRegions = 32, kShared = kMaxRegions, kMaxFindings = 64;
-constexpr int kMaxSites = 2048, kMaxText = 65536, kMaxNames = 64, kMaxEvents = 20000;
+constexpr int kMaxSites = 2048, kMaxText = 65536, kMaxNames = 64, kMaxEvents = 20000,
+              kMaxWatched = 8;
 
 struct Arg {
     uint32_t pointer, region;
@@ -16,6 +17,8 @@ struct Arg {
 struct Region {
     uint64_t file, address, start, size, span;  // offsets in the file and in the address range
     uint32_t writable, kind;                    // kind: see Kind
+    uint64_t seen;       // its first cell among all
+    uint32_t unit, bin;  // 2^unit bytes are an element, 2^bin elements a cell
 };
 
 enum Kind : uint32_t { kBytes, kFloat, kHalf, kBfloat, kDouble };
@@ -24,6 +27,9 @@ struct Request {
     uint32_t version, trace, workers, n_args, n_regions, page;
     uint32_t grid[3], block[3];
     uint64_t milliseconds, dynamic_shared, static_limit, shared_limit, reserve, group_budget;
+    uint64_t seen_file, seen_size;       // where the cells are in the file, in bytes
+    uint32_t n_watched, most_events;     // events of each watched block
+    uint64_t watched[kMaxWatched];       // blocks, x fastest
     Arg args[kMaxArgs];
     Region regions[kMaxRegions];
 };
@@ -76,14 +82,22 @@ struct SharedName {
     uint64_t offset, size;
 };
 
-// One access of the first block, in each thread's own order.
+// One access of a watched block, in each thread's own order.
 struct Event {
-    uint32_t site, offset;
-    uint16_t thread, step;  // step: barriers passed in the block
+    uint32_t site, offset, size, turn;  // turn: equal for lanes that do the same at once
+    uint16_t thread, step;              // step: barriers passed in the block
+    uint32_t watched;
+};
+
+// What became of one or more elements. `block` (from 1) and `thread` wrote last, or, where none
+// wrote, read first; `many`: 1 other threads of a block did so too, 2 other blocks.
+struct Seen {
+    uint32_t reads, writes, block;
+    uint16_t thread, many;
 };
 
 struct Report {
-    uint32_t done, n_findings, n_sites, text_length, n_names, grouped_blocks, n_events, pad;
+    uint32_t done, n_findings, n_sites, text_length, n_names, grouped_blocks, n_events, cut;
     uint64_t base, barriers, blocks, shared_used, lost_sites, checked;
     Fault fault;
     Total totals[kMaxRegions + 1];

@@ -5,6 +5,7 @@
 #include "warp.cpp"
 #include "shadow.cpp"
 #include "lanes.cpp"
+#include "seen.cpp"
 #include "trace.cpp"
 #include "orders.cpp"
 #include "main.cpp"

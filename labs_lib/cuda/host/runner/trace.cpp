@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lanes.h"
+#include "seen.h"
 #include "shadow.h"
 #include "trace.h"
 
@@ -53,13 +54,6 @@ static uint32_t site_of(uint64_t pc, int region, int how) {
     }
 }
 
-static void note(Fiber& f, uint32_t site, uint64_t offset) {
-    Report& r = *g_report;
-    if (g_time.blocks != 1 || r.n_events == (uint32_t)kMaxEvents) return;
-    uint16_t step = (uint16_t)(g_time.epoch - g_time.block_start - 1);
-    r.events[r.n_events++] = {site, (uint32_t)offset, (uint16_t)f.linear, step};
-}
-
 [[noreturn]] static void out_of_bounds(FaultKind kind, int region, int64_t offset, unsigned size,
                                        int flags, uint64_t pc) {
     claim_fault(kind);
@@ -82,7 +76,7 @@ static void touch_shared(Worker& w, Fiber& f, uintptr_t a, unsigned size, int fl
     ++s.count, s.bytes += size;
     Total& t = g_report->totals[kShared];
     (flags & lab::kAtomic ? t.atomic : flags & lab::kWrite ? t.written : t.read) += size;
-    note(f, site, at);
+    seen_event(f, site, at, size, pc ^ f.call ^ f.path);
     judge(g_shared_shadow, kShared, a, size, flags, site);
     if (g_grouping) lanes_touch(w, pc ^ f.call ^ f.path, site, true, at, size);
 }
@@ -111,7 +105,8 @@ static void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
         Total& t = g_report->totals[index];
         (flags & lab::kAtomic ? t.atomic : flags & lab::kWrite ? t.written : t.read) += size;
         if (flags & lab::kAtomic) shadow_atomic(a);
-        note(*f, site, at);
+        seen_event(*f, site, at, size, pc ^ f->call ^ f->path);
+        seen_cells(*f, index, at, size, flags);
         judge(g_shadows[index], index, a, size, flags, site);
         if (g_grouping) lanes_touch(w, pc ^ f->call ^ f->path, site, false, a, size);
         return;
@@ -167,6 +162,7 @@ void trace_absent(Worker& w, Fiber& f, unsigned lanes) {
 void trace_block_start(Worker& w) {
     if (!g_on) return;
     shadow_block_start(w.fibers[0].block);
+    seen_block_start(w.fibers[0].block);
     trace_barrier(w);
     g_grouping = lanes_block_start();
     if (g_grouping) ++g_report->grouped_blocks;
