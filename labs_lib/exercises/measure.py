@@ -1,7 +1,8 @@
-"""Measure what a program does: which tensor operators it runs.
+"""Measure what a program does: which tensor operators it runs, and how much memory it takes.
 
-Used by structural rules ("the number of matrix products does not depend on n_head"). The counts
-come from torch's dispatcher, below whatever Python the program is written in.
+Used by structural rules ("the number of matrix products does not depend on n_head", "no tensor of
+n x n elements was ever made"). The counts come from torch's dispatcher, below whatever Python the
+program is written in.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "addmv", "linear")
+COPIES = ("_to_copy", "clone", "lift_fresh_copy")
 
 
 def operators(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Counter[str]:
@@ -28,6 +33,23 @@ def products(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     return sum(counted[name] for name in PRODUCTS)
 
 
+def largest_allocation(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
+    """The number of elements of the largest new tensor that one call made; views are not new."""
+    with _Memory() as record:
+        program(*args, **kwargs)
+    return record.largest
+
+
+def peak_memory(program: Callable[..., Any], *args: Any, copies: bool = True, **kwargs: Any) -> int:
+    """The most bytes that tensors made during one call took at one time, its result included.
+
+    With `copies=False` those that only hold another tensor's numbers again don't count.
+    """
+    with _Memory(copies=copies) as record:
+        program(*args, **kwargs)
+    return record.peak
+
+
 class _Record(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
@@ -36,3 +58,29 @@ class _Record(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.operators[func.overloadpacket.__name__] += 1
         return func(*args, **(kwargs or {}))
+
+
+class _Memory(TorchDispatchMode):
+    """Follows every storage that an operator makes until it is freed."""
+
+    def __init__(self, copies: bool = True) -> None:
+        super().__init__()
+        self.copies, self.largest, self.peak = copies, 0, 0
+        self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        known = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
+        self._alive = {key: one for key, one in self._alive.items() if not one[0].expired()}
+        counted = self.copies or func.overloadpacket.__name__ not in COPIES
+        for made in _tensors(out) if counted else ():
+            storage = made.untyped_storage()
+            if storage._cdata not in known | set(self._alive):
+                self._alive[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+                self.largest = max(self.largest, storage.nbytes() // made.element_size())
+        self.peak = max(self.peak, sum(size for _, size in self._alive.values()))
+        return out
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
