@@ -1,6 +1,6 @@
-// b = a^T by way of a tile in shared memory: a warp reads neighbours and writes neighbours.
-// The turn happens in shared memory, where a warp reads down a column of the tile. Rows of 32
-// floats put a column into one bank: 32 passes in place of one.
+// b = a^T by way of a tile in shared memory, block (32, 8): a warp reads neighbours and writes
+// neighbours. The turn happens in shared memory, where a warp reads down a column of the tile. Rows
+// of 32 floats put a column into one bank: 32 passes in place of one.
 #define TILE 32
 
 __global__ void transpose_tiled(const float* a, float* b, int rows, int cols) {

@@ -1,5 +1,5 @@
-// b = a^T by way of a tile whose rows are 33 floats long: the numbers of a column lie in 32
-// different banks, and so do those of a row. One float a row is all that it costs.
+// b = a^T by way of a tile whose rows are 33 floats long, block (32, 8): the numbers of a column
+// lie in 32 different banks, and so do those of a row. One float a row is all that it costs.
 #define TILE 32
 
 __global__ void transpose_without_conflicts(const float* a, float* b, int rows, int cols) {

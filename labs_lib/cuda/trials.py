@@ -1,0 +1,139 @@
+"""A rung of the ladder put to the test: inputs, NaN-filled outputs, and what they must become."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labs_lib.cuda.ladder import RUNGS, Rung, Sizes
+
+
+def _sizes(names: str, *rows: tuple[int, ...]) -> list[dict[str, int]]:
+    return [dict(zip(names.split(), row, strict=True)) for row in rows]
+
+
+# A covering set: one, the sizes around a tile's width, several tiles; narrow, odd and wide heads.
+SIZES = {
+    "scores": _sizes(
+        "n_q n_k head_dim",
+        *[(1, 1, 8), (17, 33, 16), (33, 97, 32), (65, 31, 72), (97, 64, 64), (64, 17, 128)],
+    ),
+    "softmax": _sizes("rows cols", (1, 1), (17, 31), (5, 97), (3, 300), (2, 1000)),
+    "transpose": _sizes("rows cols", (1, 1), (17, 33), (97, 64), (31, 65), (64, 97)),
+    "attention": _sizes(
+        "batch n_head n_q n_k head_dim causal",
+        *[(1, 1, 1, 1, 8, 1), (2, 3, 17, 33, 16, 0), (1, 2, 33, 65, 72, 1)],
+        *[(1, 2, 65, 17, 32, 1), (1, 1, 31, 97, 128, 0), (1, 1, 97, 97, 64, 1)],
+    ),
+}
+
+
+def every_trial() -> list[tuple[Rung, dict[str, int]]]:
+    """Each rung with each of the sizes that it is tried at."""
+    return [(rung, sizes) for rung in RUNGS for sizes in SIZES[rung.family]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One launch of a rung.
+
+    `arguments` stand in the order of the kernel's parameters; `outputs` are those of them that the
+    kernel writes, NaN-filled before; `wanted` is the truth in float64.
+    """
+
+    arguments: tuple
+    outputs: dict[str, Tensor]
+    wanted: dict[str, Tensor]
+
+
+def trial(rung: Rung, sizes: Sizes, *, seed: int = 0, device: str = "cpu") -> Trial:
+    """Distinct uniform inputs of a rung and its truth, computed with torch in float64."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.from_numpy(generator.random(shape) * 4 - 2).float()
+
+    made = _FAMILIES[rung.family](rung, sizes, uniform)
+    return to_device(made, device)
+
+
+def to_device(made: Trial, device: str) -> Trial:
+    """The same launch with its tensors on another device; what is wanted stays on the CPU."""
+    arguments, outputs = [], {}
+    for given in made.arguments:
+        moved = given.to(device) if isinstance(given, Tensor) else given
+        outputs |= {name: moved for name, ours in made.outputs.items() if ours is given}
+        arguments.append(moved)
+    return Trial(tuple(arguments), outputs, made.wanted)
+
+
+def attention(q, k, v, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
+    """o and lse in float64; causal is bottom-right; a row that sees nothing gives zeros and -inf.
+
+    q is [batch, n_head, n_q, head_dim], k and v are [batch, n_kv_head, n_k, head_dim].
+    """
+    q, k, v = q.double(), k.double(), v.double()
+    group = q.shape[1] // max(1, k.shape[1])
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scores = scale * q @ k.mT
+    n_q, n_k = scores.shape[-2:]
+    if causal:
+        seen = torch.ones(n_q, n_k, dtype=torch.bool, device=q.device).tril(n_k - n_q)
+        scores = scores.masked_fill(~seen, -math.inf)
+    lse = scores.logsumexp(-1)
+    weights = (scores - lse[..., None]).exp().nan_to_num(0.0)
+    return weights @ v, lse
+
+
+def empty(*shape: int) -> Tensor:
+    """An output before the launch: NaN everywhere, so that what is not written shows."""
+    return torch.full(shape, math.nan)
+
+
+def _scores(rung: Rung, sizes: Sizes, uniform) -> Trial:
+    n_q, n_k, head_dim = sizes["n_q"], sizes["n_k"], sizes["head_dim"]
+    q, k, s = uniform(n_q, head_dim), uniform(n_k, head_dim), empty(n_q, n_k)
+    if "half" in rung.source:
+        q, k = q.half(), k.half()
+    scale = head_dim**-0.5
+    wanted = scale * q.double() @ k.double().T
+    keys = k.T.contiguous() if "k_t" in rung.formulas else k
+    return Trial((q, keys, s, n_q, n_k, head_dim, scale), {"s": s}, {"s": wanted})
+
+
+def _softmax(rung: Rung, sizes: Sizes, uniform) -> Trial:
+    rows, cols = sizes["rows"], sizes["cols"]
+    s, p = 4 * uniform(rows, cols), empty(rows, cols)
+    s[rows // 2] = -math.inf  # a row that may attend to nothing
+    s[-1:] += 300.0
+    return Trial((s, p, rows, cols), {"p": p}, {"p": s.double().softmax(-1).nan_to_num(0.0)})
+
+
+def _transpose(rung: Rung, sizes: Sizes, uniform) -> Trial:
+    rows, cols = sizes["rows"], sizes["cols"]
+    a, b = uniform(rows, cols), empty(cols, rows)
+    return Trial((a, b, rows, cols), {"b": b}, {"b": a.double().T})
+
+
+def _attention(rung: Rung, sizes: Sizes, uniform) -> Trial:
+    batch, n_head, n_q = sizes["batch"], sizes["n_head"], sizes["n_q"]
+    n_k, head_dim, causal = sizes["n_k"], sizes["head_dim"], sizes["causal"]
+    q = uniform(batch, n_head, n_q, head_dim)
+    k, v = uniform(batch, n_head, n_k, head_dim), uniform(batch, n_head, n_k, head_dim)
+    v += torch.arange(n_k)[:, None] / 64  # each key its own offset
+    o, scale = torch.full_like(q, math.nan), head_dim**-0.5
+    wanted, _ = attention(q, k, v, scale, bool(causal))
+    arguments = (q, k, v, o, n_head, n_q, n_k, head_dim, scale, causal)
+    return Trial(arguments, {"o": o}, {"o": wanted})
+
+
+_FAMILIES = {
+    "scores": _scores,
+    "softmax": _softmax,
+    "transpose": _transpose,
+    "attention": _attention,
+}
