@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from labs_lib.cuda import build, faults
-from labs_lib.cuda.layout import MAX_EVENTS, MAX_WATCHED
+from labs_lib.cuda.layout import MAX_WATCHED
 from labs_lib.cuda.memory import Launch
 from labs_lib.cuda.source import Signature
+from labs_lib.cuda.watch import DEFAULT_EVENTS
 
 SECONDS = 20.0  # of processor time, all threads together
 TRACED_SECONDS = 120.0
@@ -23,7 +24,7 @@ GROUP_BUDGET = 30_000_000
 
 def run(
     library: Path, signature: Signature, args, grid, block, shared, arch, *, source, trace,
-    watched=(0,), most=MAX_EVENTS,
+    watched=(0,), most=DEFAULT_EVENTS,
 ):  # fmt: skip
     """Runs a launch; returns the runner's report, the launch's regions and the fault, if any.
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from labs_lib.cuda import arguments, build, child, device, limits
 from labs_lib.cuda.errors import CompileError
-from labs_lib.cuda.layout import MAX_EVENTS
 from labs_lib.cuda.source import Signature, find_kernels, instantiate
 from labs_lib.cuda.trace import Trace, make_trace
-from labs_lib.cuda.watch import most_events, places_in, watched_blocks
+from labs_lib.cuda.watch import DEFAULT_EVENTS, most_events, places_in, watched_blocks
 
 
 def compile(source: str, *, arch: str | None = None, name: str = "cell.cu") -> Kernel | Module:
@@ -28,12 +27,13 @@ def compile(source: str, *, arch: str | None = None, name: str = "cell.cu") -> K
 class Module:
     """The kernels of one source: `m.name`, `m["name"]`, `m["name<64>"]` for a template."""
 
-    def __init__(self, source: str, arch: str, filename: str):
+    def __init__(self, source: str, arch: str, filename: str, *, traced: bool = False):
+        """`traced` builds the library of the traced mode in place of the fast one."""
         self.source, self.arch, self.filename = source, arch, filename
         self.signatures = find_kernels(source)
         ready = [s for s in self.signatures.values() if s.ready]
         self._kernels = {s.name: Kernel(self, s, ready) for s in ready}
-        build.host_library(source, ready, filename=filename)
+        build.host_library(source, ready, trace=traced, filename=filename)
 
     @property
     def only(self) -> Kernel | None:
@@ -127,7 +127,7 @@ class Tracer:
         """Logs the accesses of another block, or of a list of up to 8 blocks.
 
         `k.trace.steps(block=(1, 0, 0))[grid, block](...)`; `most` accesses of each block are kept,
-        20,000 in all.
+        at most 65,536 in all (20,000 unless it is said).
         """
         return Tracer(self.kernel, watched_blocks(block), most)
 
@@ -148,7 +148,7 @@ class Launcher:
     def __init__(self, kernel: Kernel, grid, block, shared: int, *, traced: bool):
         self.kernel, self.traced = kernel, traced
         self.grid, self.block, self.shared = grid, block, shared
-        self.watched, self.most = [0], MAX_EVENTS
+        self.watched, self.most = [0], DEFAULT_EVENTS
 
     def __call__(self, *args) -> Trace | None:
         """Runs the kernel on tensors and numbers; writes into the tensors.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAX_ARGS, MAX_REGIONS, MAX_FINDINGS, MAX_SITES, MAX_TEXT, MAX_NAMES = 64, 32, 64, 2048, 65536, 64
-MAX_EVENTS, MAX_WATCHED = 20000, 8
+MAX_EVENTS, MAX_WATCHED = 65536, 8
 SHARED = MAX_REGIONS
 REPORT_AT = 16384
 
@@ -69,7 +69,9 @@ EVENT = _struct(
     ("watched", "u4"),
 )
 SEEN = _struct(
-    *((n, "u4") for n in ("reads", "writes", "block")), *((n, "u2") for n in ("thread", "many"))
+    *((n, "u4") for n in ("reads", "writes", "block")),
+    *((n, "u2") for n in ("thread", "many")),
+    ("framed", "u4"),
 )
 REPORT = _struct(
     *((n, "u4") for n in ("done", "n_findings", "n_sites", "text_length", "n_names")),

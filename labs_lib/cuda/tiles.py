@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 MOST_ROWS, MOST_COLUMNS = 64, 64
+CELL = ("reads", "writes", "block", "thread", "many", "framed")
 NOBODY, ONE, THREADS, BLOCKS = -1, 0, 1, 2
 
 
@@ -18,7 +19,9 @@ class Tiles:
     row by row: `elements` in it, how often they were `reads` and `writes` in all, the `block`
     (its number in the grid, x fastest) and the `thread` of it that wrote there last, or read first
     where nobody wrote (-1: nobody did), and `who`: 0 that thread alone, 1 other threads of its
-    block too, 2 other blocks too, -1 nobody. Atomics count as writes.
+    block too, 2 other blocks too, -1 nobody. Atomics count as writes. `framed` has, in a box that
+    the watched blocks touch, bit i where block i of them read, 8 + i where it wrote, and 16 + i and
+    24 + i where its first warp did.
     """
 
     name: str
@@ -32,6 +35,15 @@ class Tiles:
     block: list[list[int]]
     thread: list[list[int]]
     who: list[list[int]]
+    framed: list[list[int]]
+
+    def touched_by(self, watched: int, what: str, *, first_warp: bool = False) -> np.ndarray:
+        """Bool [rows, columns] of boxes that a watched block, or its first warp, reads or writes.
+
+        `watched` is the block's place in the trace's `log.blocks`; `what` is read or write.
+        """
+        bit = watched + (0 if what == "read" else 8) + (16 if first_warp else 0)
+        return (np.array(self.framed) >> bit & 1).astype(bool)
 
     @property
     def exact(self) -> bool:
@@ -65,7 +77,7 @@ def make_tiles(regions) -> dict[str, Tiles]:
 def untouched(name: str, tensor) -> Tiles:
     """The tiles of a tensor that no thread touched, as in an empty launch."""
     shape = _shape(tensor)
-    return _boxed(name, shape, tensor.element_size(), *(np.zeros(0, np.int64) for _ in range(6)))
+    return _boxed(name, shape, tensor.element_size(), *(np.zeros(0, np.int64) for _ in range(7)))
 
 
 def _tiles(name: str, region, tensor) -> Tiles:
@@ -75,11 +87,11 @@ def _tiles(name: str, region, tensor) -> Tiles:
     first, last = start >> shift, (start + tensor.numel() * item - 1) >> shift
     cells = region.seen[first : last + 1]
     at = np.maximum((np.arange(first, last + 1) << shift) - start, 0) // item
-    columns = [cells[n].astype(np.int64) for n in ("reads", "writes", "block", "thread", "many")]
+    columns = [cells[n].astype(np.int64) for n in CELL]
     return _boxed(name, shape, item, at, *columns)
 
 
-def _boxed(name, shape, item, at, reads, writes, block, thread, many) -> Tiles:
+def _boxed(name, shape, item, at, reads, writes, block, thread, many, framed) -> Tiles:
     rows, columns = shape
     high, wide = _step(rows, MOST_ROWS), _step(columns, MOST_COLUMNS)
     grid = (-(-rows // high), -(-columns // wide))
@@ -111,8 +123,11 @@ def _boxed(name, shape, item, at, reads, writes, block, thread, many) -> Tiles:
     across = np.minimum(np.full(grid[1], wide), columns - np.arange(grid[1]) * wide)
     who = np.where(known, several, NOBODY).reshape(grid).tolist()
     elements = np.outer(inside, across).tolist()
+    frames = np.zeros(count, np.int64)
+    np.bitwise_or.at(frames, box, framed)
     sums = (elements, total(reads), total(writes))
-    return Tiles(name, shape, item, high, wide, *sums, told(block - 1), told(thread), who)
+    told_ = (told(block - 1), told(thread), who, frames.reshape(grid).tolist())
+    return Tiles(name, shape, item, high, wide, *sums, *told_)
 
 
 def _shape(tensor) -> tuple[int, int]:

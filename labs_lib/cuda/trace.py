@@ -123,6 +123,12 @@ class Trace:
         made["log"] = Log.from_dict(data["log"])
         return cls(**made)
 
+    def draw(self, *, block: tuple[int, ...] | None = None, into=None) -> list:
+        """Draws who reads and writes which elements, and how often; see `picture.draw`."""
+        from labs_lib.cuda.picture import draw
+
+        return draw(self, block=block, into=into)
+
     def __str__(self) -> str:
         from labs_lib.cuda.table import table
 
@@ -174,7 +180,7 @@ def make_trace(launcher, args, arch: str) -> Trace:
         findings=[*found, *([findings.from_fault(fault)] if fault else [])],
         complete=fault is None,
         grouped_blocks=int(report["grouped_blocks"]),
-        tiles=make_tiles(regions),
+        tiles=_in_order(make_tiles(regions), names),
         log=make_log(report, regions, where, _what, grid, launcher.watched),
     )
 
@@ -193,6 +199,10 @@ def _tensors(report, regions, names) -> dict[str, Traffic]:
         found[key] = _traffic(report["totals"][i])
     order = {name: i for i, name in enumerate(names)}
     return dict(sorted(found.items(), key=lambda item: order[item[0].split("/")[0]]))
+
+
+def _in_order(found: dict, names: list[str]) -> dict:
+    return {name: found[name] for name in names if name in found}
 
 
 def _lines(sites, regions, where) -> list[Line]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from labs_lib.cuda.errors import LaunchError
 from labs_lib.cuda.layout import MAX_EVENTS, MAX_WATCHED
 
+DEFAULT_EVENTS = 20_000  # of all watched blocks together
+
 
 def watched_blocks(given) -> list[tuple[int, int, int]]:
     """One block, or a list of some, each as three numbers: `1`, `(1, 0)`, `[(0, 0), (1, 0)]`.
@@ -37,12 +39,12 @@ def places_in(grid, blocks) -> list[int]:
 
 def most_events(wanted: int | None, blocks: int) -> int:
     """How many accesses of each of several blocks are kept."""
-    room = MAX_EVENTS // max(1, blocks)
+    blocks = max(1, blocks)
     if wanted is None:
-        return room
+        return DEFAULT_EVENTS // blocks
     if not isinstance(wanted, int) or wanted < 1:
         raise LaunchError(f"most={wanted!r}: how many accesses of a block to keep, from 1 on")
-    return min(wanted, room)
+    return min(wanted, MAX_EVENTS // blocks)
 
 
 def _block(given) -> tuple[int, int, int]:

@@ -6,7 +6,7 @@
 namespace host {
 
 constexpr int kMaxArgs = 64, kMaxRegions = 32, kShared = kMaxRegions, kMaxFindings = 64;
-constexpr int kMaxSites = 2048, kMaxText = 65536, kMaxNames = 64, kMaxEvents = 20000,
+constexpr int kMaxSites = 2048, kMaxText = 65536, kMaxNames = 64, kMaxEvents = 65536,
               kMaxWatched = 8;
 
 struct Arg {
@@ -90,10 +90,12 @@ struct Event {
 };
 
 // What became of one or more elements. `block` (from 1) and `thread` wrote last, or, where none
-// wrote, read first; `many`: 1 other threads of a block did so too, 2 other blocks.
+// wrote, read first; `many`: 1 other threads of a block did so too, 2 other blocks. `framed` has
+// bits for the watched blocks: which read, which wrote, and the same for their first warps.
 struct Seen {
     uint32_t reads, writes, block;
     uint16_t thread, many;
+    uint32_t framed;
 };
 
 struct Report {

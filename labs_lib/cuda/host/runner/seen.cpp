@@ -46,15 +46,18 @@ void seen_cells(Fiber& f, int index, uint64_t offset, unsigned size, int flags) 
     if (!g_cells || !size) return;
     bool write = flags & (lab::kWrite | lab::kAtomic);
     uint16_t thread = (uint16_t)f.linear;
+    uint32_t frame = 0;
+    if (g_watched >= 0) frame = (f.linear < 32 ? 0x10001u : 1u) << g_watched << (write ? 8 : 0);
     for (uint64_t e = offset >> region.unit; e <= (offset + size - 1) >> region.unit; ++e) {
         Seen& c = g_cells[region.seen + (e >> region.bin)];
-        if (write ? !c.writes : !c.block) c = {c.reads, c.writes, g_block, thread, 0};
+        if (write ? !c.writes : !c.block) c = {c.reads, c.writes, g_block, thread, 0, c.framed};
         else if (write || !c.writes) {
             if (c.block != g_block) c.many |= 2;
             else if (c.thread != thread) c.many |= 1;
             if (write) c.block = g_block, c.thread = thread;
         }
         ++(write ? c.writes : c.reads);
+        c.framed |= frame;
     }
 }
 

@@ -1,0 +1,241 @@
+"""A traced launch as a picture: each tensor a grid, who touches its elements and how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from labs_lib.cuda.tiles import BLOCKS, NOBODY, THREADS, Tiles
+from labs_lib.plots.grids import heatmap
+from labs_lib.plots.style import COLOUR_MAP, COLOURS, FAINT, INK, figure, look
+
+ACROSS, WIDTH, HEIGHT = 3, 3.6, 3.1  # panels in a row; inches of one
+MOST_NUMBERS, POINTS_A_DIGIT = 260, 7.0
+MOST_NAMES = 36  # blocks whose numbers stand in their tiles
+LINE = COLOURS[1]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Half of a tensor's story: `what` is read or write; `title` and `note` say what is seen."""
+
+    name: str
+    what: str
+    title: str
+    note: str
+
+
+def panels(trace) -> list[Panel]:
+    """What a picture of the trace shows, in words: one panel for each tensor read or written."""
+    made = []
+    for name, tiles in trace.tiles.items():
+        for what, counts in (("read", tiles.reads), ("write", tiles.writes)):
+            if np.any(counts):
+                title = _title_read(tiles) if what == "read" else _title_write(tiles)
+                made.append(Panel(name, what, f"{name}: {title}", _note(trace, tiles, what)))
+    return made
+
+
+def draw(trace, *, block: tuple[int, ...] | None = None, into: Figure | None = None) -> list[Axes]:
+    """Draw a trace: how often each element is read, and which block or thread writes it.
+
+    Lines frame what one watched block reads and writes, thin lines what its first warp does;
+    `block` says which, the first one otherwise. Elements of a large tensor are drawn several to a
+    box. Draws into the figure `into`, else into a new notebook figure.
+    Raises KeyError for a block that was not watched.
+    """
+    shown = panels(trace)
+    chosen = _block(trace, block)
+    across = max(1, min(ACROSS, len(shown)))
+    down = max(1, -(-len(shown) // across))
+    with look():
+        if into is None:
+            into, _ = figure(WIDTH * across, HEIGHT * down + 0.5)
+        into.clear()
+        axes = [into.add_subplot(down, across, i + 1) for i in range(len(shown))]
+        for ax, panel in zip(axes, shown, strict=True):
+            tiles = trace.tiles[panel.name]
+            paint = _paint_reads if panel.what == "read" else _paint_writes
+            paint(ax, tiles, trace)
+            _frame(ax, trace, tiles, panel.what, chosen)
+            _name_axes(ax, tiles, panel)
+        into.suptitle(_headline(trace, chosen, bool(shown)), x=0.01, ha="left", fontsize=11)
+    return axes
+
+
+def _headline(trace, chosen, any_shown: bool) -> str:
+    blocks, threads = (int(np.prod(size)) for size in (trace.grid, trace.block))
+    words = f"{trace.kernel}: {_count(blocks, 'block')} of {_count(threads, 'thread')}"
+    if not any_shown:
+        return f"{words} touch no tensor"
+    if chosen is None:
+        return words
+    return f"{words}; framed: block {_place(chosen, trace.grid)}, thin: its first warp"
+
+
+def _title_read(tiles: Tiles) -> str:
+    times, count = np.array(tiles.reads), np.array(tiles.elements)
+    mean = times / count
+    low, high = mean.min(), mean.max()
+    if low == high and float(low).is_integer():
+        return f"each element is read {_times(int(low))}"
+    return f"elements are read {low:.4g} to {high:.4g} times"
+
+
+def _title_write(tiles: Tiles) -> str:
+    times, count = np.array(tiles.writes), np.array(tiles.elements)
+    who, block = np.array(tiles.who), np.array(tiles.block)
+    writers = len(set(block[block >= 0].tolist()))
+    if (who == BLOCKS).any() and tiles.exact:
+        return "several blocks write one element"
+    if times.min() == 0:
+        never = int(count[times == 0].sum())
+        return f"{never:,} of {count.sum():,} elements are never written"
+    often = f"{times.max() / count[times == times.max()][0]:.4g}"
+    once = "once" if (times == count).all() else f"up to {often} times"
+    if writers == 1:
+        alone = tiles.exact and (who != THREADS).all()
+        return f"each thread writes its own {once}" if alone else f"one block writes all {once}"
+    return f"{writers:,} blocks, each writes its own part {once}"
+
+
+def _note(trace, tiles: Tiles, what: str) -> str:
+    read = what == "read"
+    rows = [li for li in trace.lines if li.where == tiles.name and (li.what == "read") == read]
+    requests = sum(li.requests for li in rows)
+    parts = []
+    if requests:
+        rate = f"{sum(li.sectors for li in rows) / requests:.3g}"
+        parts.append(f"{rate} {'sector' if rate == '1' else 'sectors'} per request")
+    if not tiles.exact:
+        parts.append(f"a box is {tiles.high} × {tiles.wide} elements")
+    if read and not np.any(tiles.writes):
+        who = max(map(max, tiles.who))
+        parts.append(("one thread reads each", "threads share them", "blocks share them")[who])
+    first, *more = parts or [""]
+    return "\n".join(filter(None, [first, ", ".join(more)]))
+
+
+def _paint_reads(ax: Axes, tiles: Tiles, trace) -> None:
+    mean = np.array(tiles.reads) / np.array(tiles.elements)
+    whole = bool((mean == mean.round()).all())
+    text = f"{mean.max():.0f}" if whole else f"{mean.max():.1f}"
+    numbers = _fits(mean.shape, len(text))
+    options = {"show_numbers": numbers, "bar": None if numbers else "times read"}
+    heatmap(mean, decimals=0 if whole else 1, limits=(0, mean.max()), ax=ax, **options)
+
+
+def _paint_writes(ax: Axes, tiles: Tiles, trace) -> None:
+    """Colours and numbers are blocks; where one block writes all, threads."""
+    block, thread = np.array(tiles.block), np.array(tiles.thread)
+    one = len(set(block[block >= 0].tolist())) <= 1
+    values = thread if one else block
+    shown = np.ma.array(values, mask=values == NOBODY)
+    high = max(1, int(values.max()))
+    ax.set_facecolor(FAINT)
+    picture = ax.imshow(
+        shown, cmap=COLOUR_MAP, vmin=0, vmax=high, aspect="auto", interpolation="nearest"
+    )
+    if not one:
+        ax.add_collection(LineCollection(borders(values), colors="white", linewidths=0.8))
+    if one and _fits(values.shape, len(str(high))):
+        for row, column in np.argwhere(values >= 0):
+            _number(ax, column, row, values[row, column], high)
+    elif not one and len(np.unique(values)) <= MOST_NAMES:
+        for number in np.unique(values[values >= 0]).tolist():
+            rows, columns = np.nonzero(values == number)
+            _number(ax, float(np.median(columns)), float(np.median(rows)), number, high)
+    else:
+        bar = ax.figure.colorbar(picture, ax=ax, label="thread" if one else "block")
+        bar.locator = matplotlib.ticker.MaxNLocator(integer=True)
+        bar.update_ticks()
+
+
+def _number(ax: Axes, x: float, y: float, value: int, high: int) -> None:
+    red, green, blue, _ = matplotlib.colormaps[COLOUR_MAP](value / high)
+    ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
+    ax.text(x, y, f"{value}", ha="center", va="center", color=ink, fontsize=8)
+
+
+def _fits(shape: tuple[int, int], digits: int) -> bool:
+    """Whether numbers with so many digits can be read in the boxes of a panel."""
+    rows, columns = shape
+    wide, high = 72 * (WIDTH - 0.9) / columns, 72 * (WIDTH - 0.9) * _aspect(shape) / rows
+    return rows * columns <= MOST_NUMBERS and wide >= POINTS_A_DIGIT * digits and high >= 11
+
+
+def _aspect(shape: tuple[int, int]) -> float:
+    """Height over width of a panel: a single row is low, a tall matrix no higher than wide."""
+    return float(np.clip(1.6 * shape[0] / shape[1], 0.12, 0.85))
+
+
+def _frame(ax: Axes, trace, tiles: Tiles, what: str, chosen) -> None:
+    """Lines around what the chosen block, and its first warp, read or write of this tensor."""
+    if chosen is None:
+        return
+    watched = trace.log.blocks.index(chosen)
+    for first_warp, width in ((False, 2.6), (True, 1.2)):
+        pieces = borders(tiles.touched_by(watched, what, first_warp=first_warp))
+        for colour, more in (("white", 1.8), (LINE, 0.0)):
+            lines = LineCollection(
+                pieces, colors=colour, linewidths=width + more, capstyle="projecting", zorder=3
+            )
+            lines.set_clip_on(False)
+            ax.add_collection(lines)
+
+
+def borders(values: np.ndarray) -> list[list[tuple[float, float]]]:
+    """Straight lines between neighbouring boxes [rows, columns] whose values differ."""
+    full = np.pad(values.astype(np.int64), 1)
+    lines = []
+    for x, column in enumerate((full[:, 1:] != full[:, :-1]).T):
+        lines += [[(x - 0.5, a - 1.5), (x - 0.5, b - 1.5)] for a, b in _runs(column)]
+    for y, row in enumerate(full[1:] != full[:-1]):
+        lines += [[(a - 1.5, y - 0.5), (b - 1.5, y - 0.5)] for a, b in _runs(row)]
+    return lines
+
+
+def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
+    """(start, end) of each run of True."""
+    edges = np.flatnonzero(np.diff(np.pad(flags.astype(np.int8), 1)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _name_axes(ax: Axes, tiles: Tiles, panel: Panel) -> None:
+    rows, columns = len(tiles.reads), len(tiles.reads[0])
+    for axis, count, step in ((ax.yaxis, rows, tiles.high), (ax.xaxis, columns, tiles.wide)):
+        places = range(0, count, max(1, -(-count // 8)))
+        axis.set_ticks(list(places), [f"{place * step}" for place in places])
+        axis.set_tick_params(length=0)
+    ax.set_ylabel(f"row of {panel.name}" if rows > 1 else "")
+    ax.set_xlabel("\n".join(filter(None, [f"column of {panel.name}", panel.note])))
+    ax.set_title(panel.title, fontsize=10)
+    ax.set_box_aspect(_aspect((rows, columns)))
+    ax.spines[:].set_visible(False)
+
+
+def _block(trace, block):
+    if block is None:
+        return trace.log.blocks[0] if trace.log.blocks else None
+    chosen = (*block, 0, 0)[:3]
+    trace.log.warps(chosen)  # refuses a block that was not watched
+    return chosen
+
+
+def _place(block, grid) -> str:
+    """A block's place as text, with as many numbers as the grid has dimensions."""
+    used = max((i + 1 for i, size in enumerate(grid) if size > 1), default=1)
+    return str(block[0]) if used == 1 else str(tuple(block[:used]))
+
+
+def _times(n: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(n, f"{n:,} times")
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
