@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 import matplotlib
@@ -14,7 +15,8 @@ from labs_lib.cuda.tiles import BLOCKS, NOBODY, THREADS, Tiles
 from labs_lib.plots.grids import heatmap
 from labs_lib.plots.style import COLOUR_MAP, COLOURS, FAINT, INK, figure, look
 
-ACROSS, WIDTH, HEIGHT = 3, 3.6, 3.1  # panels in a row; inches of one
+ACROSS, WIDTH, WORDS = 3, 3.6, 1.4  # panels in a row; inches of one, and of the words around it
+LETTERS = 36  # of a title's line
 MOST_NUMBERS, POINTS_A_DIGIT = 260, 7.0
 MOST_NAMES = 36  # blocks whose numbers stand in their tiles
 LINE = COLOURS[1]
@@ -55,7 +57,8 @@ def draw(trace, *, block: tuple[int, ...] | None = None, into: Figure | None = N
     down = max(1, -(-len(shown) // across))
     with look():
         if into is None:
-            into, _ = figure(WIDTH * across, HEIGHT * down + 0.5)
+            aspect = max((_aspect(_boxes(trace.tiles[p.name])) for p in shown), default=0.1)
+            into, _ = figure(WIDTH * across, ((WIDTH - 0.9) * aspect + WORDS) * down + 0.4)
         into.clear()
         axes = [into.add_subplot(down, across, i + 1) for i in range(len(shown))]
         for ax, panel in zip(axes, shown, strict=True):
@@ -101,7 +104,7 @@ def _title_write(tiles: Tiles) -> str:
     if writers == 1:
         alone = tiles.exact and (who != THREADS).all()
         return f"each thread writes its own {once}" if alone else f"one block writes all {once}"
-    return f"{writers:,} blocks, each writes its own part {once}"
+    return f"{writers:,} blocks write, each its own part, {once}"
 
 
 def _note(trace, tiles: Tiles, what: str) -> str:
@@ -126,8 +129,12 @@ def _paint_reads(ax: Axes, tiles: Tiles, trace) -> None:
     whole = bool((mean == mean.round()).all())
     text = f"{mean.max():.0f}" if whole else f"{mean.max():.1f}"
     numbers = _fits(mean.shape, len(text))
-    options = {"show_numbers": numbers, "bar": None if numbers else "times read"}
-    heatmap(mean, decimals=0 if whole else 1, limits=(0, mean.max()), ax=ax, **options)
+    options = {"show_numbers": numbers, "limits": (0, mean.max())}
+    heatmap(mean, decimals=0 if whole else 1, ax=ax, **options)
+    if not numbers and mean.min() == mean.max():
+        _number(ax, mean.shape[1] / 2 - 0.5, mean.shape[0] / 2 - 0.5, text, 1.0)
+    elif not numbers:
+        _bar(ax, ax.images[0], "times read")
 
 
 def _paint_writes(ax: Axes, tiles: Tiles, trace) -> None:
@@ -145,19 +152,26 @@ def _paint_writes(ax: Axes, tiles: Tiles, trace) -> None:
         ax.add_collection(LineCollection(borders(values), colors="white", linewidths=0.8))
     if one and _fits(values.shape, len(str(high))):
         for row, column in np.argwhere(values >= 0):
-            _number(ax, column, row, values[row, column], high)
+            value = int(values[row, column])
+            _number(ax, column, row, value, value / high)
     elif not one and len(np.unique(values)) <= MOST_NAMES:
         for number in np.unique(values[values >= 0]).tolist():
             rows, columns = np.nonzero(values == number)
-            _number(ax, float(np.median(columns)), float(np.median(rows)), number, high)
+            _number(ax, np.median(columns), np.median(rows), number, number / high)
     else:
-        bar = ax.figure.colorbar(picture, ax=ax, label="thread" if one else "block")
-        bar.locator = matplotlib.ticker.MaxNLocator(integer=True)
-        bar.update_ticks()
+        _bar(ax, picture, "thread" if one else "block")
 
 
-def _number(ax: Axes, x: float, y: float, value: int, high: int) -> None:
-    red, green, blue, _ = matplotlib.colormaps[COLOUR_MAP](value / high)
+def _bar(ax: Axes, picture, label: str) -> None:
+    """What the colours stand for, as high as the panel."""
+    beside = ax.inset_axes((1.03, 0.0, 0.05, 1.0))
+    bar = ax.figure.colorbar(picture, cax=beside, label=label)
+    bar.locator = matplotlib.ticker.MaxNLocator(integer=True, nbins=6)
+    bar.update_ticks()
+
+
+def _number(ax: Axes, x: float, y: float, value: object, share: float) -> None:
+    red, green, blue, _ = matplotlib.colormaps[COLOUR_MAP](share)
     ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
     ax.text(x, y, f"{value}", ha="center", va="center", color=ink, fontsize=8)
 
@@ -169,9 +183,13 @@ def _fits(shape: tuple[int, int], digits: int) -> bool:
     return rows * columns <= MOST_NUMBERS and wide >= POINTS_A_DIGIT * digits and high >= 11
 
 
+def _boxes(tiles: Tiles) -> tuple[int, int]:
+    return len(tiles.reads), len(tiles.reads[0])
+
+
 def _aspect(shape: tuple[int, int]) -> float:
     """Height over width of a panel: a single row is low, a tall matrix no higher than wide."""
-    return float(np.clip(1.6 * shape[0] / shape[1], 0.12, 0.85))
+    return float(np.clip(1.6 * shape[0] / shape[1], 0.12 if shape[0] == 1 else 0.4, 0.85))
 
 
 def _frame(ax: Axes, trace, tiles: Tiles, what: str, chosen) -> None:
@@ -183,7 +201,7 @@ def _frame(ax: Axes, trace, tiles: Tiles, what: str, chosen) -> None:
         pieces = borders(tiles.touched_by(watched, what, first_warp=first_warp))
         for colour, more in (("white", 1.8), (LINE, 0.0)):
             lines = LineCollection(
-                pieces, colors=colour, linewidths=width + more, capstyle="projecting", zorder=3
+                pieces, colors=colour, linewidths=width + more, capstyle="projecting", zorder=2
             )
             lines.set_clip_on(False)
             ax.add_collection(lines)
@@ -207,14 +225,14 @@ def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _name_axes(ax: Axes, tiles: Tiles, panel: Panel) -> None:
-    rows, columns = len(tiles.reads), len(tiles.reads[0])
+    rows, columns = _boxes(tiles)
     for axis, count, step in ((ax.yaxis, rows, tiles.high), (ax.xaxis, columns, tiles.wide)):
         places = range(0, count, max(1, -(-count // 8)))
         axis.set_ticks(list(places), [f"{place * step}" for place in places])
         axis.set_tick_params(length=0)
     ax.set_ylabel(f"row of {panel.name}" if rows > 1 else "")
     ax.set_xlabel("\n".join(filter(None, [f"column of {panel.name}", panel.note])))
-    ax.set_title(panel.title, fontsize=10)
+    ax.set_title(textwrap.fill(panel.title, LETTERS), fontsize=10)
     ax.set_box_aspect(_aspect((rows, columns)))
     ax.spines[:].set_visible(False)
 
