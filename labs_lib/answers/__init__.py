@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 
-from .kit import Answer, Right, Wrong
+from .kit import Answer, Right, Wrong, bundled, edited
 
-__all__ = ["Answer", "Right", "Wrong", "answer"]
+__all__ = ["Answer", "Right", "Wrong", "answer", "bundled", "edited"]
 
 
 def answer(name: str) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 
@@ -38,3 +39,25 @@ class Answer:
     wrong: tuple[Wrong, ...]
     right: tuple[Right, ...] = ()
     because: str = ""
+
+
+def bundled(name: str) -> str:
+    """The CUDA source of a kernel of the ladder, `labs_lib/cuda/kernels/NAME.cu`."""
+    file = resources.files("labs_lib") / "cuda" / "kernels" / f"{name}.cu"
+    return file.read_text(encoding="utf-8")
+
+
+def edited(source: str, *edits: str, count: int = 1) -> str:
+    """A kernel's text with pieces exchanged: `edited(source, old, new, old, new, ...)`.
+
+    Raises ValueError where an old piece doesn't stand there exactly `count` times, so that a wrong
+    program can't turn into the right one when its reference is rewritten.
+    """
+    if not edits or len(edits) % 2:
+        raise ValueError("give pairs: edited(source, old, new, ...)")
+    for old, new in zip(edits[::2], edits[1::2], strict=True):
+        found = source.count(old)
+        if found != count:
+            raise ValueError(f"{old!r} stands {found} times in the source, not {count}")
+        source = source.replace(old, new)
+    return source

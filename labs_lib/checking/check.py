@@ -12,10 +12,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..cuda import BuildError
 from ..exercises import exercise
 from ..exercises.kit import Exercise
 from ..nbval_plugin import VARIABLE as UNDER_NBVAL
-from . import progress
+from . import kernels, progress
 from .observe import observe_all
 from .oracle import NothingToCompare, oracle_for
 from .render import render
@@ -54,10 +55,12 @@ def graded_text(item: Exercise, program: Any, run: dict[str, Any]) -> str:
 
     `run` holds `seed` and `places` (exercise -> case -> path -> which elements, how many decimals).
     """
-    if program is None:
+    if program is None or (item.kind == "kernel" and _is_stub(item, program)):
         return f"{item.name}\n{NOT_ATTEMPTED}"
     if item.kind == "function" and not callable(program):
         return f"{item.name}\nnot a function: {type(program).__name__}"
+    if item.kind == "kernel" and not kernels.is_kernel(program):
+        return f"{item.name}\nnot a kernel: {type(program).__name__}"
     if item.kind == "choice" and isinstance(program, str):
         program = program.strip().lower()
     got = observe_all(item, program, int(run["seed"]))
@@ -71,8 +74,12 @@ def graded_text(item: Exercise, program: Any, run: dict[str, Any]) -> str:
 def _verdict(item: Exercise, program: Any) -> Verdict:
     try:
         return judge(item, program, oracle_for(item))
-    except NothingToCompare as error:
-        return Verdict(item.name, ERROR, (str(error),))
+    except (NothingToCompare, BuildError) as error:
+        return Verdict(item.name, ERROR, tuple(str(error).split("\n")))
+
+
+def _is_stub(item: Exercise, program: Any) -> bool:
+    return kernels.is_kernel(program) and kernels.untouched(item, program)
 
 
 def _offer_hints(item: Exercise) -> None:

@@ -10,6 +10,11 @@ from ..exercises.kit import Exercise, Tolerance
 from .observe import Leaf, Observation
 
 MOST_PATHS = 6
+_NAN = "NaN comes from 0/0 or from (-inf) - (-inf), as in a softmax without any key."
+_NAN_OF_KERNELS = (
+    "NaN: no thread wrote it (outputs and shared memory start as NaN), or it comes from 0/0 or "
+    "(-inf) - (-inf)."
+)
 _KIND_WORDS = {
     "tensor": "a tensor",
     "array": "a numpy array",
@@ -29,6 +34,8 @@ def same(exercise: Exercise, want: Sequence[Observation], got: Sequence[Observat
 
 def difference(exercise: Exercise, want: Observation, got: Observation) -> list[str]:
     """The first difference as lines for a student; empty where the two agree."""
+    if exercise.kind == "kernel" and (lines := _difference_kernel(want, got)):
+        return lines
     if want.raised or got.raised:
         return _difference_raised(want, got)
     if set(want.leaves) != set(got.leaves):
@@ -39,10 +46,21 @@ def difference(exercise: Exercise, want: Observation, got: Observation) -> list[
             return lines
     if got.changed and not want.changed:
         names = ", ".join(got.changed)
+        program = "kernel" if exercise.kind == "kernel" else "function"
         return [
-            f"The values are right, but your function changed its input {names} in place;",
+            f"The values are right, but your {program} changed its input {names} in place;",
             "whoever called it still needs that tensor. Work on a copy, or make a new tensor.",
         ]
+    return []
+
+
+def _difference_kernel(want: Observation, got: Observation) -> list[str]:
+    """What stopped a kernel, or what its trace found, in the trace's own sentences."""
+    if (want.raised, want.message) != (got.raised, got.message):
+        return [*got.details] or [f"it was stopped ({got.raised}: {got.message})"]
+    found = got.leaves.get("findings")
+    if found is not None and found != want.leaves.get("findings"):
+        return [*got.details] or [f"the trace found: {found.value}"]
     return []
 
 
@@ -118,7 +136,7 @@ def _difference_tensor(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
         f"{_show(want.value[index])} ({count} of {total} elements differ)"
     ]
     if got.value.dtype.kind == "f" and np.isnan(got.value[index]):
-        lines.append("NaN comes from 0/0 or from (-inf) - (-inf), as in a softmax without any key.")
+        lines.append(_NAN_OF_KERNELS if exercise.kind == "kernel" else _NAN)
     return lines
 
 

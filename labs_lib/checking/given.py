@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..exercises import exercise
@@ -14,7 +15,7 @@ class NotGiven(LookupError):
 
 
 def given(name: str) -> Any:
-    """The function of an earlier exercise: the reference where it is shipped, else your own.
+    """What an earlier exercise asked for: the reference where it is shipped, else your own.
 
     Raises:
         NotGiven: for an exercise of the lab at hand or a later one, or where the reference is
@@ -29,17 +30,35 @@ def given(name: str) -> Any:
             "Exercises of one lab don't need one another."
         )
     if shipped.has_answers(item.lab):
-        return shipped.answer(name).reference
+        reference = shipped.answer(name).reference
+        return _kernel(item.called, reference) if item.kind == "kernel" else reference
     source = progress.entry(name).get("source")
     if isinstance(source, str) and source:
-        return _own(item.called, source, name)
+        return _own(item.called, source, name, _kernel if item.kind == "kernel" else _function)
     raise NotGiven(
         f"{name} is withheld in this copy of the course and your own answer has not passed yet. "
         f"Solve {name} in {item.lab} first; its check keeps your answer."
     )
 
 
-def _own(short: str, source: str, name: str) -> Any:
+def _own(short: str, source: str, name: str, make: Callable[[str, str], Any]) -> Any:
+    try:
+        return make(short, source)
+    except Exception as error:
+        raise NotGiven(
+            f"your kept answer to {name} can't be used here ({type(error).__name__}: {error}); "
+            "run its check again, with all that it needs in one cell"
+        ) from error
+
+
+def _kernel(short: str, source: str) -> Any:
+    from .. import cuda
+
+    made = cuda.compile(source)
+    return made if isinstance(made, cuda.Kernel) else made[short]
+
+
+def _function(short: str, source: str) -> Any:
     import math
 
     import numpy
@@ -55,11 +74,5 @@ def _own(short: str, source: str, name: str) -> Any:
         "F": torch.nn.functional,
         "Tensor": torch.Tensor,
     }
-    try:
-        exec(compile(source, f"<your answer to {name}>", "exec"), space)
-        return space[short]
-    except Exception as error:
-        raise NotGiven(
-            f"your kept answer to {name} can't be used here ({type(error).__name__}: {error}); "
-            "run its check again, with all that it needs in one cell"
-        ) from error
+    exec(compile(source, f"<your answer: {short}>", "exec"), space)
+    return space[short]

@@ -40,12 +40,16 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Observation:
-    """What one call did: its leaves by path, or what it raised, and which arguments it changed."""
+    """What one call did: its leaves by path, or what it raised, and which arguments it changed.
+
+    `details` are lines to show beside a difference; they are never compared.
+    """
 
     leaves: Mapping[str, Leaf] = field(default_factory=dict)
     raised: str = ""
     message: str = ""
     changed: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 def observe_all(exercise: Exercise, program: Any, seed: int) -> list[Observation]:
@@ -53,6 +57,10 @@ def observe_all(exercise: Exercise, program: Any, seed: int) -> list[Observation
 
     The last observation repeats the first case: it differs where a program keeps state.
     """
+    if exercise.kind == "kernel":
+        from .kernels import KernelRuns
+
+        return KernelRuns(exercise, program, seed).everything()
     if exercise.kind != "function":
         return [Observation(leaves=flatten(program))]
     cases = exercise.make_cases(seed)
@@ -73,7 +81,7 @@ def observe(exercise: Exercise, program: Any, case: Case) -> Observation:
     sources = _require_grad(labelled) if case.grad else {}
     copied = Case(case.name, tuple(args), kwargs, case.grad)
     try:
-        with _quiet(), time_limit(CALL_SECONDS):
+        with quiet(), time_limit(CALL_SECONDS):
             returned = exercise.call(program, copied)
             leaves = flatten(returned)
             leaves |= _gradients(returned, sources) if case.grad else {}
@@ -180,7 +188,8 @@ def _message(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
+    """Swallow what is printed or warned of, and restore torch's settings afterwards."""
     dtype, threads_grad = torch.get_default_dtype(), torch.is_grad_enabled()
     sink = io.StringIO()
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -11,6 +12,7 @@ from ..exercises import exercise as find_exercise
 from ..exercises.kit import Exercise
 from . import shipped
 from .compare import same
+from .kernels import AT_A_TIME, KernelRuns, compile_traced
 from .observe import Observation, observe_all
 
 VISIBLE_SEED = 0
@@ -26,7 +28,7 @@ class Mistake:
 
     name: str
     says: str
-    observations: list[Observation]
+    observations: Sequence[Observation]
 
 
 class Oracle(Protocol):
@@ -53,8 +55,11 @@ class LiveOracle:
         return _reference(exercise.name, self.seed)
 
     def mistakes(self, exercise: Exercise, got: list[Observation]) -> Iterator[Mistake]:
-        """Each wrong program of the answer, run on the same cases."""
-        yield from _mistakes(exercise.name, self.seed)
+        """Each wrong program of the answer, run on the same cases; kernels when they are asked."""
+        if exercise.kind == "kernel":
+            yield from _kernel_mistakes(exercise.name, self.seed)
+        else:
+            yield from _mistakes(exercise.name, self.seed)
 
     def because(self, exercise: Exercise, got: list[Observation]) -> str:
         """The answer's own sentence."""
@@ -80,7 +85,7 @@ def oracle_for(exercise: Exercise) -> Oracle:
     return stored
 
 
-def matches(exercise: Exercise, want: list[Observation], got: list[Observation]) -> bool:
+def matches(exercise: Exercise, want: Sequence[Observation], got: Sequence[Observation]) -> bool:
     """Whether two lists of observations are equal within tolerance; lengths may differ."""
     return len(want) == len(got) and same(exercise, want, got)
 
@@ -88,6 +93,28 @@ def matches(exercise: Exercise, want: list[Observation], got: list[Observation])
 @cache
 def _reference(name: str, seed: int) -> list[Observation]:
     return observe_all(find_exercise(name), shipped.answer(name).reference, seed)
+
+
+def _kernel_mistakes(name: str, seed: int) -> Iterator[Mistake]:
+    """Wrong kernels, compiled two at a time ahead of the one that is looked at."""
+    texts = [wrong.program for wrong in shipped.answer(name).wrong]
+    pool = ThreadPoolExecutor(AT_A_TIME)
+    try:
+        ready = [pool.submit(compile_traced, text) for text in texts]
+        for mistake, built in zip(_lazy_mistakes(name, seed), ready, strict=True):
+            built.result()
+            yield mistake
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+@cache
+def _lazy_mistakes(name: str, seed: int) -> tuple[Mistake, ...]:
+    item = find_exercise(name)
+    return tuple(
+        Mistake(wrong.name, wrong.says, KernelRuns(item, wrong.program, seed))
+        for wrong in shipped.answer(name).wrong
+    )
 
 
 @cache

@@ -7,13 +7,14 @@ the grader chose far from a rounding boundary, and zero has no sign.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..exercises.kit import Exercise
+from ..exercises.kit import Exercise, Measured
 from .observe import Leaf, Observation
 
 DECIMALS = 4
@@ -23,7 +24,7 @@ Places = Mapping[str, Mapping[str, Any]]  # case index -> path -> {"at": [...], 
 def render(
     exercise: Exercise,
     observations: Sequence[Observation],
-    rules: Mapping[str, bool],
+    rules: Mapping[str, Measured],
     places: Places,
 ) -> str:
     """The text that a graded check prints: a block per case and a line per rule."""
@@ -32,21 +33,29 @@ def render(
     for index, observation in enumerate(observations):
         lines.append(f"case {index + 1}")
         lines += _observation(observation, places.get(str(index), asked))
-    lines += [f"rule {name}: {'kept' if kept else 'broken'}" for name, kept in rules.items()]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_rule(name, kept) for name, kept in rules.items())])
+
+
+def _rule(name: str, kept: Measured) -> str:
+    """Whether a rule is kept; what was counted is only told where it is not."""
+    if kept:
+        return f"rule {name}: kept"
+    words = json.dumps(kept.words, sort_keys=True) if kept.words else ""
+    return f"rule {name}: broken {words}".rstrip()
 
 
 def _observation(observation: Observation, places: Mapping[str, Any]) -> Iterable[str]:
+    told = [f"  | {line}" for detail in observation.details for line in detail.split("\n")]
     if observation.raised:
         message = " ".join(observation.message.split())[:300]
-        return [f"  raised {observation.raised}: {message}"]
+        return [f"  raised {observation.raised}: {message}", *told]
     lines = [
         f"  {path or 'value'}: {_leaf(leaf, places.get(path, {}))}"
         for path, leaf in sorted(observation.leaves.items())
     ]
     if observation.changed:
         lines.append(f"  changed its input: {', '.join(observation.changed)}")
-    return lines
+    return [*lines, *told]
 
 
 def _leaf(leaf: Leaf, place: Mapping[str, Any]) -> str:

@@ -50,14 +50,14 @@ class StoredOracle:
     def judge(self, exercise: Exercise, got: list[Observation]) -> list[Observation] | bool:
         """The stored observations; for numbers and choices whether the hash agrees."""
         entry = self._entries[exercise.name]
-        if exercise.kind == "function":
+        if exercise.is_program:
             return [self._decode(item) for item in entry["want"]]
         return _key(_value_text(exercise, got), entry["salt"])[:16].hex() == entry["hash"]
 
     def mistakes(self, exercise: Exercise, got: list[Observation]) -> Iterator[Mistake]:
         """The stored mistakes; for numbers and choices only the one that the value unseals."""
         entry = self._entries[exercise.name]
-        if exercise.kind == "function":
+        if exercise.is_program:
             for item in entry["mistakes"]:
                 observations = [self._decode(one) for one in item["got"]]
                 yield Mistake(item["name"], item["says"], observations)
@@ -70,7 +70,7 @@ class StoredOracle:
     def because(self, exercise: Exercise, got: list[Observation]) -> str:
         """The sentence sealed under the right value."""
         entry = self._entries[exercise.name]
-        if exercise.kind == "function":
+        if exercise.is_program:
             return entry.get("because", "")
         return _unseal(entry, _value_text(exercise, got), "because")
 
@@ -90,7 +90,7 @@ def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, 
     arrays: dict[str, np.ndarray] = {}
     entries: dict[str, Any] = {}
     for item in exercises:
-        if item.kind == "function":
+        if item.is_program:
             entries[item.name] = {
                 "want": [_encode(one, arrays) for one in oracle.judge(item, [])],
                 "mistakes": [

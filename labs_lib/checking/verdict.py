@@ -7,18 +7,19 @@ import linecache
 import math
 import os
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ..exercises.kit import Exercise
+from ..exercises.kit import Exercise, Measured
+from . import kernels
 from .compare import difference
 from .observe import Observation, observe_all, untouched_random_state
 from .oracle import VISIBLE_SEED, Mistake, Oracle, matches
 from .syntax import read
 
+CASES_TO_NAME = 6
 PASS, FAIL, NOT_ATTEMPTED, ERROR = "PASS", "FAIL", "NOT ATTEMPTED", "ERROR"
 
 
@@ -45,8 +46,14 @@ def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None =
 
     `source` is the answer's text, for reading which names it uses; found by itself where it can be.
     """
+    if exercise.kind == "kernel" and (missing := kernels.no_compiler()):
+        return _verdict(exercise, ERROR, missing.split("\n"))
     if program is None:
         return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
+    if exercise.kind == "kernel":
+        other = _no_kernel(exercise, program)
+        if other is not None:
+            return other
     if exercise.kind == "function" and not callable(program):
         asked = "a class" if f"class {exercise.called}" in exercise.stub else "a function"
         name = type(program).__name__
@@ -70,7 +77,9 @@ def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None =
 
 
 def source_of(program: Any) -> str:
-    """The text of the cell that defines a function or class (in a file, its own text)."""
+    """The text of the cell that defines a function, class or kernel (in a file, its own text)."""
+    if kernels.is_kernel(program):
+        return kernels.text_of(program)
     if isinstance(program, type):
         methods = [m for m in vars(program).values() if inspect.isfunction(m)]
         return source_of(methods[0]) if methods else ""
@@ -83,16 +92,32 @@ def source_of(program: Any) -> str:
         return ""
 
 
-def rules_kept(exercise: Exercise, program: Callable[..., Any]) -> dict[str, bool]:
+def rules_kept(exercise: Exercise, program: Any) -> dict[str, Measured]:
     """Each structural rule of the exercise, measured on the program."""
     kept = {}
     with untouched_random_state():
         for rule in exercise.rules:
             try:
-                kept[rule.name] = bool(rule.kept(program))
+                if exercise.kind == "kernel":
+                    program = kernels.kernel_of(exercise, program)
+                found = rule.kept(program)
+                kept[rule.name] = found if type(found) is Measured else Measured(bool(found))
             except BaseException:  # a program that fails on the rule's inputs doesn't keep it
-                kept[rule.name] = False
+                kept[rule.name] = Measured(False)
     return kept
+
+
+def _no_kernel(exercise: Exercise, program: Any) -> Verdict | None:
+    """The verdict on what is no kernel, or still the stub; None for all else."""
+    if not kernels.is_kernel(program):
+        lines = [
+            f"{exercise.called} is of type {type(program).__name__}; a kernel is asked: a cell "
+            f"that begins with %%cuda and holds __global__ void {exercise.called}(...)"
+        ]
+        return _verdict(exercise, FAIL, lines)
+    if kernels.untouched(exercise, program):
+        return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
+    return None
 
 
 def _normalised(exercise: Exercise, program: Any) -> Any:
@@ -131,6 +156,8 @@ def _explain(
     index: int,
     oracle: Oracle,
 ) -> Verdict:
+    if exercise.kind == "kernel":
+        return _explain_kernel(exercise, got, want, lines, index, oracle)
     if exercise.kind != "function":
         mistake = _recognise(exercise, got, want, index, oracle)
         says = mistake.says.split("\n") if mistake else [_plain_value(exercise, got)]
@@ -155,6 +182,51 @@ def _explain(
         [*says, where, *lines[1:], *([] if mistake else _globals_used(program))],
         mistake.name if mistake else "",
     )
+
+
+def _explain_kernel(
+    exercise: Exercise,
+    got: list[Observation],
+    want: list[Observation],
+    lines: list[str],
+    index: int,
+    oracle: Oracle,
+) -> Verdict:
+    """The tutor's sentence, where one is known, above what the trace says."""
+    mistake = _recognise_kernel(exercise, got, want, index, oracle)
+    says = mistake.says.split("\n") if mistake else []
+    nowhere = got[index].raised in ("CompileError", "LaunchError")  # it isn't the case's doing
+    where = lines[0] if nowhere else f"In the case “{_case_name(exercise, index)}”: {lines[0]}"
+    outcome = ERROR if got[index].raised else FAIL
+    name = mistake.name if mistake else ""
+    return _verdict(exercise, outcome, [*says, where, *lines[1:]], name)
+
+
+def _recognise_kernel(
+    exercise: Exercise,
+    got: list[Observation],
+    want: list[Observation],
+    index: int,
+    oracle: Oracle,
+) -> Mistake | None:
+    """The known mistake that does the same, case by case from the first wrong one on.
+
+    Each case of a known mistake costs a launch, so only a few are looked at.
+    """
+    best: tuple[int, Mistake] | None = None
+    window = range(index, min(index + CASES_TO_NAME, len(got) - 1))
+    for mistake in oracle.mistakes(exercise, got):
+        theirs = mistake.observations
+        if len(theirs) != len(got) or not difference(exercise, want[index], theirs[index]):
+            continue
+        if difference(exercise, theirs[index], got[index]):
+            continue
+        agreed = sum(not difference(exercise, theirs[i], got[i]) for i in window)
+        if agreed == len(window):
+            return mistake
+        if best is None or agreed > best[0]:
+            best = (agreed, mistake)
+    return best[1] if best else None
 
 
 def _recognise(
@@ -193,7 +265,8 @@ def _recognise_error(
 
 
 def _broken(exercise: Exercise, program: Any, text: str) -> list[str]:
-    reading = read(text, exercise.forbidden)
+    look = kernels.read if exercise.kind == "kernel" else read
+    reading = look(text, exercise.forbidden)
     if reading.forbidden:
         names = ", ".join(reading.forbidden)
         return [
@@ -201,14 +274,15 @@ def _broken(exercise: Exercise, program: Any, text: str) -> list[str]:
             "which is what this exercise asks you to write yourself.",
         ]
     kept = rules_kept(exercise, program) if exercise.rules else {}
-    return [rule.broken for rule in exercise.rules if not kept[rule.name]]
+    broken = [(rule, kept[rule.name]) for rule in exercise.rules if not kept[rule.name]]
+    return [line for rule, found in broken for line in rule.told(found.words)]
 
 
 def _praise(
     exercise: Exercise, want: list[Observation], oracle: Oracle, got: list[Observation]
 ) -> list[str]:
     lines = []
-    if exercise.kind == "function":
+    if exercise.is_program:
         cases = len(want) - 1
         lines.append(f"right in {cases} cases" if cases > 1 else "right")
         lines += [f"rule kept: {rule.text}" for rule in exercise.rules]
@@ -235,7 +309,7 @@ def _case_name(exercise: Exercise, index: int) -> str:
 
 
 def _not_attempted(exercise: Exercise) -> str:
-    if exercise.kind == "function":
+    if exercise.is_program:
         return f"write {exercise.called} in the cell above, run that cell, then run this one"
     return f"give {exercise.called} a value in the cell above, run that cell, then run this one"
 

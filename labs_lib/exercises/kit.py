@@ -6,6 +6,7 @@ An exercise is data. Its check, hints, marks and the proof that wrong programs f
 from __future__ import annotations
 
 import ast
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-Kind = Literal["function", "number", "choice"]
+Kind = Literal["function", "kernel", "number", "choice"]
 
 
 @dataclass(frozen=True)
@@ -48,17 +49,39 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What a rule measured; it is true where the rule is kept.
+
+    `words` are put into the rule's sentence: `{k}` becomes what they say of `k`.
+    """
+
+    kept: bool
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.kept
+
+
+@dataclass(frozen=True)
 class Rule:
     """A measured structural rule.
 
-    `kept` receives the student's program and says whether it keeps the rule; `broken` is the
-    sentence for a student whose program gives right values but breaks it.
+    `kept` receives the student's program and says whether it keeps the rule, as a bool or with
+    what was counted as `Measured`; `broken` is the sentence for a student whose program gives
+    right values but breaks it.
     """
 
     name: str
     text: str
-    kept: Callable[[Callable[..., Any]], bool]
+    kept: Callable[[Callable[..., Any]], bool | Measured]
     broken: str
+
+    def told(self, words: Mapping[str, str]) -> list[str]:
+        """The lines for a student who breaks it, with what was counted put in."""
+        text = self.broken
+        for name, value in words.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text.split("\n")
 
 
 def call_plainly(program: Callable[..., Any], case: Case) -> Any:
@@ -74,12 +97,14 @@ class Exercise:
         name: `labNN.function_name`; for a quiz question `labNN.quiz_topic`.
         title: what is asked, in half a line (for tables).
         stub: the text of the answer cell in the student's notebook.
-        kind: `function`, `number` (a value checked to `decimals`) or `choice` (one of `choices`).
+        kind: `function`, `kernel` (a CUDA kernel, see `kernels.kernel_exercise`), `number` (a value
+            checked to `decimals`) or `choice` (one of `choices`).
         cases: makes the cases from a seeded generator; unused for numbers and choices.
         call: how a case meets the program; returns plain data (tensors, numbers, text, tuples).
         axes: names of the output's axes, for messages about shapes.
         forbidden: dotted names that the answer's text must not use (read from its syntax tree).
         decimals: for numbers, how many decimals count; None asks for an exact whole number.
+        launch: for kernels, from a case's arguments to what is launched.
         symbol: what the student's function, class or variable is called; by default the name
             without its lab.
     """
@@ -101,13 +126,16 @@ class Exercise:
     unit: str = ""
     minutes: int = 5
     symbol: str = ""
+    launch: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         lab, dot, short = self.name.partition(".")
         if not (dot and short.isidentifier() and lab.startswith("lab") and lab[3:].isdigit()):
             raise ValueError(f"exercise name {self.name!r}: write it as labNN.function_name")
-        if self.kind == "function" and self.cases is None:
-            raise ValueError(f"{self.name}: an exercise of kind function needs cases")
+        if self.is_program and self.cases is None:
+            raise ValueError(f"{self.name}: an exercise of kind {self.kind} needs cases")
+        if self.kind == "kernel" and self.launch is None:
+            raise ValueError(f"{self.name}: an exercise of kind kernel needs a launch")
         if self.kind == "choice" and len(self.choices) < 2:
             raise ValueError(f"{self.name}: a choice needs at least two choices")
 
@@ -127,8 +155,16 @@ class Exercise:
         return self.symbol or self.short
 
     @property
+    def is_program(self) -> bool:
+        """Whether a function or a kernel is asked for, which runs on cases."""
+        return self.kind in ("function", "kernel")
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the program's parameters, read from the stub; empty where it has none."""
+        if self.kind == "kernel":
+            found = re.search(rf"\b{re.escape(self.called)}\s*\(([^()]*)\)", self.stub)
+            return tuple(re.findall(r"(\w+)\s*(?:,|$)", found[1])) if found else ()
         try:
             tree = ast.parse(self.stub)
         except SyntaxError:
