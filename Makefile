@@ -15,7 +15,7 @@ WORKERS ?= -n logical --dist loadfile
 PY := .venv/bin/python
 READY := .venv/.ready
 
-.PHONY: help lab setup test smoke lint solutions release records clean
+.PHONY: help lab setup test smoke lint solutions release records traces clean
 
 help:
 	@echo "make lab       set up once, then open the notebooks in JupyterLab"
@@ -26,6 +26,7 @@ help:
 	@echo "make solutions compare every solution notebook with its stored outputs"
 	@echo "make release   write the notebooks from solutions/*.md"
 	@echo "make records   make the recorded trainings in data/records anew (about an hour)"
+	@echo "make traces    make the recorded traces of kernels in data/traces anew (seconds)"
 	@echo "make clean     remove .venv and caches; your answers and progress stay"
 
 lab: $(READY)
@@ -75,6 +76,9 @@ release: $(READY)
 
 records: $(READY)
 	$(PY) -m labs_lib.training.records
+
+traces: $(READY)
+	$(PY) -m labs_lib.cuda.recorded
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -174,7 +174,19 @@ def make_log(report, regions, where, what, grid, watched) -> Log:
     names = (events["watched"], events["thread"], events["step"], number, offset, events["size"])
     rows = np.stack([*(n.astype(np.int64) for n in names), turn], 1)
     whole = [not int(report["cut"]) >> i & 1 for i in range(len(watched))]
+    for i in (i for i, all_there in enumerate(whole) if not all_there):
+        rows = _without_half_a_warp(rows, i)
     return Log([_triple(b, grid) for b in watched], whole, places.sites, rows)
+
+
+def _without_half_a_warp(rows: np.ndarray, block: int) -> np.ndarray:
+    """Drops what a warp did after its last barrier where the log ended before all its lanes did."""
+    own = rows[:, 0] == block
+    if not own.any():
+        return rows
+    _, thread, step = rows[own][-1][:3]
+    last = own & (rows[:, 1] // WARP == thread // WARP) & (rows[:, 2] == step)
+    return rows if (last == own).all() else rows[~last]
 
 
 class _Places:
