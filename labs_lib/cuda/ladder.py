@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labs_lib.cuda import kernel
+from labs_lib.cuda.errors import LaunchError
 from labs_lib.withheld import Withheld
 
 FOLDER = Path(__file__).parent / "kernels"
@@ -36,7 +37,8 @@ class Rung:
     Grid, dynamic shared memory and traffic are written as formulas of the sizes, and computed from
     that very text. In them `tiles(n, w)` is n / w rounded up, and `fetched(rows, keys)` the number
     of keys that blocks of so many queries fetch in tiles of so many keys, all blocks of one head
-    together. `traffic` maps a tensor to the bytes that are read from it and written to it.
+    together. `traffic` maps a tensor to the bytes that are read from it and written to it; `needs`
+    are conditions on the sizes.
     """
 
     name: str
@@ -46,12 +48,20 @@ class Rung:
     block: tuple[int, ...]
     formulas: Mapping[str, tuple[str, str]]
     shared: str = "0"
+    needs: tuple[str, ...] = ()
     file: str = ""
     archs: tuple[str, ...] = ARCHS
 
     def geometry(self, sizes: Sizes) -> Geometry:
-        """Grid, block and bytes of dynamic shared memory."""
+        """Grid, block and bytes of dynamic shared memory.
+
+        Raises: LaunchError for sizes that the kernel can't take.
+        """
         names = _names(sizes)
+        for condition in self.needs:
+            if not _value(condition, names):
+                given = ", ".join(f"{name}={size}" for name, size in sizes.items())
+                raise LaunchError(f"{self.name} needs {condition}; given: {given}")
         grid = tuple(_value(text, names) for text in self.grid)
         return Geometry(grid, self.block, _value(self.shared, names))
 
@@ -129,6 +139,7 @@ def _scores(name: str, rows: int, keys: int, block, teaches: str, **more) -> Run
 
 _EACH_SCORE = ("4 * n_q * n_k * head_dim", "0")
 _MOVED = {"a": ("4 * rows * cols", "0"), "b": ("0", "4 * rows * cols")}
+_NARROW = ("head_dim <= 128",)
 _SOFTMAX = {"s": ("3 * 4 * rows * cols", "0"), "p": ("0", "4 * rows * cols")}
 
 
@@ -202,6 +213,23 @@ RUNGS = (
             "v": ("4 * batch * n_head * head_dim * fetched(8, 32)", "0"),
             "o": ("0", "4 * batch * n_head * n_q * head_dim"),
         },
+        needs=_NARROW,
+    ),
+    Rung(
+        "flash_forward",
+        "flash",
+        "Blocks along the sequence too, and k and v read once for every 32 queries, not every 8.",
+        ("tiles(n_q, 32)", "n_head", "batch"),
+        (256,),
+        {
+            "q": ("4 * batch * n_head * n_q * head_dim", "0"),
+            "k": ("4 * batch * n_head * head_dim * fetched(32, 32)", "0"),
+            "v": ("4 * batch * n_head * head_dim * fetched(32, 32)", "0"),
+            "o": ("0", "4 * batch * n_head * n_q * head_dim"),
+            "lse": ("0", "4 * batch * n_head * n_q"),
+        },
+        shared="4 * 32 * (2 * head_dim + (head_dim | 1) + 32)",
+        needs=(*_NARROW, "n_kv_head > 0 and n_head % n_kv_head == 0"),
     ),
 )  # fmt: skip
 NAMES = tuple(r.name for r in RUNGS)

@@ -29,6 +29,11 @@ SIZES = {
         *[(1, 1, 1, 1, 8, 1), (2, 3, 17, 33, 16, 0), (1, 2, 33, 65, 72, 1)],
         *[(1, 2, 65, 17, 32, 1), (1, 1, 31, 97, 128, 0), (1, 1, 97, 97, 64, 1)],
     ),
+    "flash": _sizes(
+        "batch n_head n_kv_head n_q n_k head_dim causal",
+        *[(1, 1, 1, 1, 1, 8, 1), (2, 6, 3, 17, 33, 16, 0), (1, 4, 1, 33, 97, 32, 1)],
+        *[(1, 2, 2, 97, 64, 72, 1), (1, 2, 1, 65, 97, 128, 0), (2, 1, 1, 97, 31, 64, 1)],
+    ),
 }
 
 
@@ -131,7 +136,27 @@ def _attention(rung: Rung, sizes: Sizes, uniform) -> Trial:
     return Trial(arguments, {"o": o}, {"o": wanted})
 
 
+def _flash(rung: Rung, sizes: Sizes, uniform) -> Trial:
+    batch, n_head, n_kv_head = sizes["batch"], sizes["n_head"], sizes["n_kv_head"]
+    n_q, n_k, head_dim, causal = (sizes[s] for s in ("n_q", "n_k", "head_dim", "causal"))
+    q = uniform(batch, n_head, n_q, head_dim)
+    k, v = (uniform(batch, n_kv_head, n_k, head_dim) for _ in range(2))
+    v += torch.arange(n_k)[:, None] / 64  # each key its own offset
+    return flash_trial(rung, q, k, v, head_dim**-0.5, bool(causal))
+
+
+def flash_trial(rung: Rung, q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Trial:
+    """A flash kernel on given tensors."""
+    batch, n_head, n_q, head_dim = q.shape
+    o, lse = torch.full_like(q, math.nan), empty(batch, n_head, n_q)
+    wanted = dict(zip(("o", "lse"), attention(q, k, v, scale, causal), strict=True))
+    sizes = (n_head, k.shape[1], n_q, k.shape[2], head_dim)
+    arguments = (q, k, v, o, lse, *sizes, scale, int(causal))
+    return Trial(arguments, {"o": o, "lse": lse}, wanted)
+
+
 _FAMILIES = {
+    "flash": _flash,
     "scores": _scores,
     "softmax": _softmax,
     "transpose": _transpose,

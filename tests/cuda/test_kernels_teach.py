@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from labs_lib.cuda import ladder, trials
+from labs_lib.cuda.errors import LaunchError
 from labs_lib.cuda.ladder import RUNGS
 from labs_lib.withheld import Withheld
 
@@ -72,6 +73,7 @@ def test_register_tiles_read_shared_memory_a_quarter_as_often():
         ("softmax_rows", PLANE),
         ("transpose_without_conflicts", PLANE),
         ("attention_per_head_blocks", HEADS),
+        ("flash_forward", HEADS | {"n_kv_head": 1}),
     ],
 )
 def test_shared_memory_is_free_of_bank_conflicts(name, sizes):
@@ -127,6 +129,27 @@ def test_a_rung_says_what_it_teaches_and_its_file_says_its_geometry(rung):
     threads = rung.block[0] if len(rung.block) == 1 else rung.block
     assert re.search(rf"[Bb]lock (of )?{re.escape(str(threads))}|{threads} threads", head), head
     assert max(map(len, rung.source.splitlines())) <= 100
+
+
+def test_flash_reads_what_flash_attention_2_reads():
+    """Without a mask: q once, k and v once for every tile of queries; o and lse written once."""
+    rung = ladder.rung("flash_forward")
+    n, d, rows = 1024, 64, 32
+    sizes = {"batch": 1, "n_head": 1, "n_kv_head": 1, "n_q": n, "n_k": n, "head_dim": d}
+    moved = rung.traffic(sizes | {"causal": 0})
+    assert sum(read for read, _ in moved.values()) == 4 * (n * d + 2 * (n // rows) * n * d)
+    assert sum(written for _, written in moved.values()) == 4 * (n * d + n)
+    causal = rung.traffic(sizes | {"causal": 1})
+    assert causal["k"][0] == 4 * d * rows * sum(range(1, n // rows + 1))  # half the square
+
+
+def test_sizes_that_a_kernel_cant_take_are_refused_by_name():
+    rung = ladder.rung("flash_forward")
+    sizes = trials.SIZES["flash"][1]
+    with pytest.raises(LaunchError, match=r"n_head % n_kv_head == 0; given: .*n_kv_head=2"):
+        rung.geometry(sizes | {"n_head": 3, "n_kv_head": 2})
+    with pytest.raises(LaunchError, match=r"head_dim <= 128; given: .*head_dim=136"):
+        rung.geometry(sizes | {"head_dim": 136})
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():

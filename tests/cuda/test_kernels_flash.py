@@ -1,0 +1,114 @@
+"""Flash kernels on the inputs that wrong online softmaxes pass or fail by luck."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+import torch
+
+from labs_lib import cuda
+from labs_lib.cuda import ladder, trials
+
+FLASH = ladder.rung("flash_forward")
+
+
+def numbers(*shape, seed=0):
+    made = np.random.Generator(np.random.PCG64(seed)).random(shape) * 4 - 2
+    return torch.from_numpy(made).float()
+
+
+def killer(shape):
+    """Scores as rows [n] plus columns [n]: multiples of 1/4, so that float32 holds them exactly."""
+    n = {"minus 200": 64, "minus 60000": 65, "minus 8": 17}.get(shape, 97)
+    step = torch.arange(n) / (n - 1)
+    columns = {
+        "rising": -10 + 20 * step,
+        "falling": 10 - 20 * step,
+        "minus 200": -200 + step,
+        "minus 60000": -60000 + step,
+        "jump": torch.where(step < 0.3, 100.0, -100.0),
+        "90 to 110": 90 + 20 * step,
+        "300 to 310": 300 + 10 * step,
+        "rows alternate": step,
+        "minus 8": torch.full((n,), -8.0),
+        "100 to 120": 100 + 20 * step,
+        "left padding": torch.where(torch.arange(n) < 20, -inf, -20000 + step),
+        "first tile masked": torch.where(torch.arange(n) < 32, -inf, -150 + step),
+        "a row masked": step,
+    }[shape]
+    rows, at = torch.zeros(n), torch.arange(n)
+    if shape == "rows alternate":
+        rows = torch.where(at % 2 == 0, 150.0, -150.0)
+    if shape == "a row masked":
+        rows[5] = -inf
+    return rows, (columns * 4).round() / 4
+
+
+KILLERS = ["rising", "falling", "minus 200", "minus 60000", "jump", "90 to 110", "300 to 310"]
+KILLERS += ["rows alternate", "minus 8", "100 to 120", "left padding", "first tile masked"]
+KILLERS += ["a row masked"]
+
+
+def from_logits(shape, head_dim=16):
+    """q, k, v [1, 1, n, head_dim] whose scores q k^T / 4 are the killer's, to the bit."""
+    rows, columns = killer(shape)
+    n = len(rows)
+    q, k = torch.zeros(2, n, head_dim)
+    q[:, 0], q[:, 1] = 4.0, rows * 4
+    k[:, 0], k[:, 1] = columns, 1.0
+    v = numbers(n, head_dim) + torch.arange(n)[:, None] / 32
+    return q[None, None], k[None, None], v[None, None]
+
+
+def run(q, k, v, scale, causal):
+    """The trial of given tensors after the kernel has run in its fast mode."""
+    made = trials.flash_trial(FLASH, q, k, v, scale, causal)
+    sizes = {"batch": q.shape[0], "n_head": q.shape[1], "n_kv_head": k.shape[1]}
+    sizes |= {"n_q": q.shape[2], "n_k": k.shape[2], "head_dim": q.shape[3], "causal": causal}
+    FLASH.compile()[FLASH.geometry(sizes)](*made.arguments)
+    return made
+
+
+def right(made):
+    for name, wanted in made.wanted.items():
+        torch.testing.assert_close(made.outputs[name].double(), wanted, atol=4e-6, rtol=4e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("shape", KILLERS)
+def test_logits_that_break_wrong_softmaxes_dont_break_ours(shape, causal):
+    right(run(*from_logits(shape), 0.25, causal))
+
+
+@pytest.mark.parametrize(("n_q", "n_k"), [(16, 48), (48, 16), (2, 5), (97, 33), (5, 0)])
+def test_causal_is_bottom_right_and_rows_that_see_nothing_give_zeros(n_q, n_k):
+    q, k, v = numbers(1, 2, n_q, 16), numbers(1, 1, n_k, 16, seed=1), numbers(1, 1, n_k, 16, seed=2)
+    made = run(q, k, v, 0.25, True)
+    o, lse, blind = made.outputs["o"], made.outputs["lse"], max(0, n_q - n_k)
+    assert (o[:, :, :blind] == 0).all() and (lse[:, :, :blind] == -inf).all()
+    assert lse[:, :, blind:].isfinite().all()
+    right(made)
+
+
+@pytest.mark.parametrize("each", [1, 2, 8])
+def test_tiles_of_queries_may_be_narrower_or_wider_than_tiles_of_keys(each):
+    """8, 16 or 64 queries a block against tiles of 32 keys."""
+    text = ladder.source("flash_forward")
+    assert text.count("#define EACH 4 ") == 1
+    kernel = cuda.compile(text.replace("#define EACH 4 ", f"#define EACH {each} "))
+    rows = 8 * each
+    q, k, v = (numbers(1, 1, n, 32, seed=i) for i, n in enumerate((97, 65, 65)))
+    made = trials.flash_trial(FLASH, q, k, v, 0.2, True)
+    shared = 4 * ((rows + 32) * 32 + 32 * 33 + rows * 32)
+    trace = kernel.trace[(-(-97 // rows), 1, 1), 256, shared](*made.arguments)
+    assert trace.clean, trace
+    right(made)
+
+
+def test_a_nan_stays_in_its_row_and_an_infinite_key_reaches_only_who_sees_it():
+    q, k, v = (numbers(1, 1, 40, 16, seed=i) for i in range(3))
+    q[0, 0, 7, 3], k[0, 0, 39] = nan, inf  # only the last query sees key 39
+    broken = run(q, k, v, 0.25, True).outputs["o"][0, 0].isnan().any(1)
+    assert broken.nonzero().flatten().tolist() == [7, 39]
