@@ -20,12 +20,18 @@
 
 namespace lab {
 
-struct Thread {
-    uint3 thread, block;
+// What the threads of a block have in common.
+struct Shape {
+    uint3 block;
     dim3 block_dim, grid_dim;
+};
+
+struct Thread {
+    uint3 thread;
     uint32_t linear;  // place in the block: x fastest, then y, then z
-    uint32_t atomics; // done so far; now and then one of them lets the others run
+    const Shape* shape;
     uint64_t path;    // iteration of each loop around, folded into one number
+    uint32_t atomics; // done so far; now and then one of them lets the others run
 };
 
 // What a lane reads from a lane that takes no part: NaN as a float, large as an integer.

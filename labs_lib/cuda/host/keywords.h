@@ -16,9 +16,9 @@
 #define __grid_constant__
 
 LABS_FN uint3 labs_thread_index() { return labs_now->thread; }
-LABS_FN uint3 labs_block_index() { return labs_now->block; }
-LABS_FN dim3 labs_block_dim() { return labs_now->block_dim; }
-LABS_FN dim3 labs_grid_dim() { return labs_now->grid_dim; }
+LABS_FN uint3 labs_block_index() { return labs_now->shape->block; }
+LABS_FN dim3 labs_block_dim() { return labs_now->shape->block_dim; }
+LABS_FN dim3 labs_grid_dim() { return labs_now->shape->grid_dim; }
 #define threadIdx (labs_thread_index())
 #define blockIdx (labs_block_index())
 #define blockDim (labs_block_dim())

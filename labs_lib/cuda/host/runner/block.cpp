@@ -55,25 +55,15 @@ static void describe(Fault& f, const Fiber& a, const Fiber* b) {
     end_run();
 }
 
-static void start_next(Worker& w, Fiber& f, int i) {
+static void start(Worker& w, Fiber& f) {
     f.path = 0;
     f.atomics = 0;
-    f.depth = 0;
     f.call = 0;
-    f.has_fenced = false;
-    w.state[i] = kReady;
-    labs_now = &f;
+    if (f.past) f.past->depth = 0, f.past->has_fenced = false;
+    w.state[f.linear] = kReady;
 }
 
-static int next_ready(Worker& w, int from) {
-    for (int i = from + 1; i < w.n; ++i)
-        if (w.state[i] == kReady) return i;
-    for (int i = 0; i <= from; ++i)
-        if (w.state[i] == kReady) return i;
-    return -1;
-}
-
-static void start_on_own_stack(Worker& w, Context* from) {
+static Fiber& start_on_own_stack(Worker& w) {
     int i = w.started++;
     Fiber& f = w.fibers[i];
     f.stack = w.stacks + i * kStride + kGuard;
@@ -81,23 +71,31 @@ static void start_on_own_stack(Worker& w, Context* from) {
         mprotect(f.stack - kGuard, kGuard, PROT_NONE);
         w.stacks_ready = i + 1;
     }
-    prepare(&f.context, f.stack, i * 7 % 32 * 128, fiber_main);
-    start_next(w, f, i);
-    switch_to(from, &f.context);
+    // Staggered: tops at equal distances would share a few lines of the cache.
+    prepare(&f.context, f.stack, i * 7 % 64 * 64, fiber_main);
+    start(w, f);
+    return f;
+}
+
+static Fiber& next_ready(Worker& w, int from) {
+    for (int i = from + 1; i < w.n; ++i)
+        if (w.state[i] == kReady) return w.fibers[i];
+    for (int i = 0; i <= from; ++i)
+        if (w.state[i] == kReady) return w.fibers[i];
+    stuck(w);
+}
+
+Fiber& next_thread(Worker& w) {
+    return w.started < w.n ? start_on_own_stack(w) : next_ready(w, (int)self()->linear);
 }
 
 void yield(Worker& w) {
-    Fiber* f = self();
-    if (w.started < w.n) {
-        start_on_own_stack(w, &f->context);
-    } else {
-        int i = next_ready(w, (int)f->linear);
-        if (i < 0) stuck(w);
-        if (i == (int)f->linear) return;
-        labs_now = &w.fibers[i];
-        switch_to(&f->context, &w.fibers[i].context);
-    }
-    labs_now = f;
+    Fiber& from = *self();
+    Fiber& to = next_thread(w);
+    if (&to == &from) return;
+    labs_now = &to;
+    switch_to(&from.context, &to.context, result(w, to));
+    labs_now = &from;
 }
 
 // A thread that ends hands its stack to the next one that hasn't begun: without a barrier, one
@@ -111,20 +109,17 @@ void fiber_main() {
         ++w.ended;
         if (w.at_warp) release_warp(w, f->linear / 32);
         if (w.started < w.n) {
-            int i = w.started++;
-            w.fibers[i].stack = f->stack;
-            start_next(w, w.fibers[i], i);
+            Fiber& next = w.fibers[w.started++];
+            next.stack = f->stack;
+            start(w, next);
+            labs_now = &next;
             continue;
         }
-        if (w.ended == w.n) {
-            labs_now = nullptr;
-            switch_to(&f->context, &w.home);
-            continue;
-        }
-        int i = next_ready(w, (int)f->linear);
-        if (i < 0) stuck(w);
-        labs_now = &w.fibers[i];
-        switch_to(&f->context, &w.fibers[i].context);
+        bool whole = w.ended == w.n;
+        Fiber* next = whole ? nullptr : &next_ready(w, (int)f->linear);
+        labs_now = next;
+        if (whole) switch_to(&f->context, &w.home, 0);
+        else switch_to(&f->context, &next->context, result(w, *next));
     }
 }
 
@@ -140,9 +135,10 @@ void run_block(Worker& w, uint3 index) {
     // Variables keep their places from block to block, so that a place means one variable.
     fill_arena(w, w.used > w.dynamic ? w.used : w.dynamic);
     memset(w.state, kUnstarted, w.n);
-    for (int i = 0; i < w.n; ++i) w.fibers[i].block = index;
+    w.shape.block = index;
     trace_block_start(w);
-    start_on_own_stack(w, &w.home);
+    labs_now = &start_on_own_stack(w);
+    switch_to(&w.home, &self()->context, 0);
     trace_block_end(w);
 }
 
@@ -156,15 +152,18 @@ Worker* make_worker() {
     int n = r.block[0] * r.block[1] * r.block[2];
     w->fibers = (Fiber*)aligned_alloc(64, n * sizeof(Fiber));
     memset((void*)w->fibers, 0, n * sizeof(Fiber));
+    if (r.trace) w->pasts = (Past*)calloc(n, sizeof(Past));
     w->stacks = make_stacks(kMaxThreads);
     if (!w->stacks) fail(kStart, "no memory for the threads' stacks");
     for (int i = 0; i < n; ++i) {
         Fiber& f = w->fibers[i];
         f.linear = i;
         f.thread = {i % r.block[0], i / r.block[0] % r.block[1], i / (r.block[0] * r.block[1])};
-        f.block_dim = dim3(r.block[0], r.block[1], r.block[2]);
-        f.grid_dim = dim3(r.grid[0], r.grid[1], r.grid[2]);
+        f.shape = &w->shape;
+        f.past = w->pasts ? w->pasts + i : nullptr;
     }
+    w->shape.block_dim = dim3(r.block[0], r.block[1], r.block[2]);
+    w->shape.grid_dim = dim3(r.grid[0], r.grid[1], r.grid[2]);
     // Dynamic shared memory comes first and grows to where the static variables start.
     w->dynamic = (uint32_t)r.dynamic_shared;
     w->used = r.dynamic_shared ? ((uint32_t)r.dynamic_shared + kZone + 127) / 128 * 128 : kZone;
@@ -172,43 +171,69 @@ Worker* make_worker() {
     return w;
 }
 
-static void check_barrier(Worker& w, Fiber& f, uint32_t site) {
-    f.site = site;
-    if (w.arrived == 0) {
-        w.site = site, w.site_calls = f.call, w.first = f.linear;
-        return;
-    }
-    if (w.site == site && w.site_calls == f.call) return;
+static void wrong_barrier(Worker& w, Fiber& f) {
     claim_fault(kBarrier);
     describe(g_report->fault, f, &w.fibers[w.first]);
     strcpy(g_report->fault.text, "sites");
     end_run();
 }
 
+// A thread comes to a barrier; true if it must wait there for others.
+static inline bool arrive(Worker& w, Fiber& f, uint32_t site, int predicate, int what) {
+    f.site = site, f.wait = what;
+    if (w.arrived == 0) w.site = site, w.site_calls = f.call, w.first = f.linear, w.votes = 0;
+    else if (w.site != site || w.site_calls != f.call) wrong_barrier(w, f);
+    w.votes += predicate;
+    if (++w.arrived < w.n) {
+        w.state[f.linear] = kAtBarrier;
+        return true;
+    }
+    w.arrived = 0;
+    w.vote_result = w.votes;
+    memset(w.state, kReady, w.n);
+    ++w.barriers;
+    trace_barrier(w);
+    return false;
+}
+
 }  // namespace host
 
 using namespace host;
 
+#if defined(LABS_ASM)
+static __attribute__((noinline)) Turn turn_slowly(uint32_t site, int predicate, int what, void* stack) {
+    Worker& w = *t_worker;
+    Fiber& f = *self();
+    bool waits = arrive(w, f, site, predicate, what);
+    return turn_to(w, f, waits ? next_thread(w) : f, stack);
+}
+
+// The common case, without a call: neither the first to come nor the last, and the next thread of
+// the block can go on.
+extern "C" __attribute__((used)) Turn labs_turn_sync(uint32_t site, int predicate, int what,
+                                                     void* stack) {
+    Worker& w = *t_worker;
+    Fiber& f = *self();
+    uint32_t i = f.linear;
+    if (w.arrived == 0 || w.arrived + 1 == w.n || w.state[i + 1] != kReady || w.started < w.n ||
+        w.site != site || w.site_calls != f.call)
+        return turn_slowly(site, predicate, what, stack);
+    f.site = site, f.wait = what;
+    w.votes += predicate;
+    ++w.arrived;
+    w.state[i] = kAtBarrier;
+    return turn_to(w, f, w.fibers[i + 1], stack);
+}
+#else
 extern "C" int labs_sync_vote(uint32_t site, int predicate, int what) {
     Worker& w = *t_worker;
     Fiber& f = *self();
-    check_barrier(w, f, site);
-    w.votes = (w.arrived == 0 ? 0 : w.votes) + predicate;
-    if (++w.arrived == w.n) {
-        w.arrived = 0;
-        w.vote_result = w.votes;
-        memset(w.state, kReady, w.n);
-        ++w.barriers;
-        trace_barrier(w);
-    } else {
-        w.state[f.linear] = kAtBarrier;
-        yield(w);
-    }
-    // The result stays until all have arrived again, and then this thread has read it.
-    return what == 0 ? w.vote_result : what == 1 ? w.vote_result == w.n : w.vote_result > 0;
+    if (arrive(w, f, site, predicate, what)) yield(w);
+    return (int)result(w, f);
 }
 
 extern "C" void labs_sync(uint32_t site) { labs_sync_vote(site, 0, 0); }
+#endif
 
 extern "C" void labs_spin(void) {
     if (labs_now) yield(*t_worker);

@@ -23,7 +23,8 @@ Place place_of(const lab::Thread* t) {
     memset(&p, 0, sizeof p);
     if (!t) return p;
     p.thread[0] = t->thread.x, p.thread[1] = t->thread.y, p.thread[2] = t->thread.z;
-    p.block[0] = t->block.x, p.block[1] = t->block.y, p.block[2] = t->block.z;
+    const uint3& block = t->shape->block;
+    p.block[0] = block.x, p.block[1] = block.y, p.block[2] = block.z;
     return p;
 }
 

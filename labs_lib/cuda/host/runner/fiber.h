@@ -8,36 +8,55 @@ namespace host {
 constexpr size_t kStack = 128 * 1024, kGuard = 16 * 1024, kStride = kStack + kGuard;
 
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(LABS_UCONTEXT)
+#define LABS_ASM 1
 
-extern "C" void labs_switch(void** save, void* load);
+extern "C" void labs_switch(void** save, void* load, uint64_t value);
 
 #if defined(__APPLE__)
-#define LABS_SYMBOL "_labs_switch"
+#define LABS_SYMBOL(name) "_" name
 #else
-#define LABS_SYMBOL "labs_switch"
+#define LABS_SYMBOL(name) name
 #endif
+#define LABS_ENTRY(name) ".globl " LABS_SYMBOL(name) "\n" LABS_SYMBOL(name) ":\n"
 
+// A rendezvous leaves by one jump, straight into the kernel of the next thread: what each of
+// labs_turn_* returns is that thread's stack pointer and the value that its call brings back. No
+// `ret` follows a switch, since the processor would guess each one's target wrong.
 #if defined(__x86_64__)
-// Ends with a jump and not a return: the processor would guess the return's target wrong.
-asm(".text\n.globl " LABS_SYMBOL "\n" LABS_SYMBOL ":\n"
+#define LABS_SAVE \
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
-    "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
-    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-    "  popq %rcx\n  jmpq *%rcx\n");
+#define LABS_LOAD                                                                              \
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"           \
+    "  popq %rcx\n  jmpq *%rcx\n"
+#define LABS_TURN(name) \
+    "  subq $8, %rsp\n  call " LABS_SYMBOL(name) "\n  movq %rax, %rsp\n  movq %rdx, %rax\n"
+asm(".text\n"
+    LABS_ENTRY("labs_switch") LABS_SAVE
+    "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n  movq %rdx, %rax\n" LABS_LOAD
+    LABS_ENTRY("labs_sync") "  xorl %esi, %esi\n  xorl %edx, %edx\n"
+    LABS_ENTRY("labs_sync_vote") LABS_SAVE "  movq %rsp, %rcx\n" LABS_TURN("labs_turn_sync") LABS_LOAD
+    LABS_ENTRY("labs_exchange") LABS_SAVE "  movq %rsp, %r8\n" LABS_TURN("labs_turn_exchange") LABS_LOAD);
 constexpr int kSaved = 6;
 #else
-asm(".text\n.globl " LABS_SYMBOL "\n" LABS_SYMBOL ":\n"
-    "  sub sp, sp, #160\n"
-    "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"
-    "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
-    "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"
+#define LABS_SAVE                                                                              \
+    "  sub sp, sp, #160\n"                                                                     \
+    "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"         \
+    "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"        \
+    "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"                                    \
     "  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
-    "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
-    "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
-    "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
-    "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
-    "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
-    "  add sp, sp, #160\n  br x30\n");
+#define LABS_LOAD                                                                              \
+    "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"         \
+    "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"        \
+    "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"                                    \
+    "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"                                 \
+    "  add sp, sp, #160\n  br x30\n"
+#define LABS_TURN(name) "  bl " LABS_SYMBOL(name) "\n  mov sp, x0\n  mov x0, x1\n"
+asm(".text\n.p2align 2\n"
+    LABS_ENTRY("labs_switch") LABS_SAVE
+    "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n  mov x0, x2\n" LABS_LOAD
+    LABS_ENTRY("labs_sync") "  mov w1, wzr\n  mov w2, wzr\n"
+    LABS_ENTRY("labs_sync_vote") LABS_SAVE "  mov x3, sp\n" LABS_TURN("labs_turn_sync") LABS_LOAD
+    LABS_ENTRY("labs_exchange") LABS_SAVE "  mov x4, sp\n" LABS_TURN("labs_turn_exchange") LABS_LOAD);
 #endif
 
 // A context is the stack pointer of what was left behind.
@@ -59,7 +78,8 @@ inline void prepare(Context* c, char* low, size_t stagger, void (*entry)()) {
 #endif
 }
 
-inline void switch_to(Context* from, Context* to) { labs_switch(from, *to); }
+// `value` is what the call brings back that `to` waits in.
+inline void switch_to(Context* from, Context* to, uint64_t value) { labs_switch(from, *to, value); }
 
 #else
 }  // namespace host
@@ -76,7 +96,7 @@ inline void prepare(Context* c, char* low, size_t stagger, void (*entry)()) {
     makecontext(c, entry, 0);
 }
 
-inline void switch_to(Context* from, Context* to) { swapcontext(from, to); }
+inline void switch_to(Context* from, Context* to, uint64_t) { swapcontext(from, to); }
 
 #endif
 

@@ -68,11 +68,11 @@ void shadow_atomic(uintptr_t address) {
             uint32_t& known = g_acquired[r.first];
             if (known < r.second) known = r.second;
         }
-    if (!f.has_fenced) return;
+    if (!f.past->has_fenced) return;
     Released& word = g_words[address];
     for (auto& r : g_acquired)
         if (word[r.first] < r.second) word[r.first] = r.second;
-    word[g_time.block_start] = f.fenced;
+    word[g_time.block_start] = f.past->fenced;
 }
 
 static bool unordered(const Mark& m, const Fiber& f, bool shared) {
@@ -83,7 +83,7 @@ static bool unordered(const Mark& m, const Fiber& f, bool shared) {
         return known == g_acquired.end() || known->second < m.epoch;
     }
     if (m.thread == f.linear || m.epoch < g_time.epoch) return false;
-    if (m.thread / 32 == f.linear / 32) return f.clock[m.thread & 31] < m.clock;
+    if (m.thread / 32 == f.linear / 32) return f.past->clock[m.thread & 31] < m.clock;
     return true;
 }
 
@@ -139,7 +139,7 @@ static void judge_cell(Cell& c, Shadow& s, int region, uintptr_t address, unsign
     Fiber& f = *self();
     bool atomic = flags & (lab::kAtomic | lab::kVolatile), shared = region == kShared;
     if (atomic) site |= kAtomicBit;
-    Mark now = {g_time.epoch, (uint16_t)f.linear, f.clock[f.linear & 31], site};
+    Mark now = {g_time.epoch, (uint16_t)f.linear, f.past->clock[f.linear & 31], site};
     auto clash = [&](const Mark& m) {
         return unordered(m, f, shared) && !(atomic && (m.site & kAtomicBit));
     };

@@ -125,8 +125,8 @@ void trace_barrier(Worker& w) {
     settle();
     ++g_time.epoch;
     for (int i = 0; i < w.n; ++i) {
-        memset(w.fibers[i].clock, 0, sizeof w.fibers[i].clock);
-        w.fibers[i].clock[i & 31] = 1;
+        memset(w.fibers[i].past->clock, 0, sizeof w.fibers[i].past->clock);
+        w.fibers[i].past->clock[i & 31] = 1;
     }
     if (g_grouping) lanes_flush();
 }
@@ -136,11 +136,11 @@ void trace_warp(Worker& w, int first, unsigned lanes, int order) {
     uint16_t known[32] = {0};
     for (int i = 0; i < 32; ++i)
         for (int j = 0; (lanes >> i & 1) && j < 32; ++j)
-            if (w.fibers[first + i].clock[j] > known[j]) known[j] = w.fibers[first + i].clock[j];
+            if (w.fibers[first + i].past->clock[j] > known[j]) known[j] = w.fibers[first + i].past->clock[j];
     for (int i = 0; i < 32; ++i) {
         if (!(lanes >> i & 1)) continue;
-        memcpy(w.fibers[first + i].clock, known, sizeof known);
-        ++w.fibers[first + i].clock[i];
+        memcpy(w.fibers[first + i].past->clock, known, sizeof known);
+        ++w.fibers[first + i].past->clock[i];
     }
 }
 
@@ -161,8 +161,8 @@ void trace_absent(Worker& w, Fiber& f, unsigned lanes) {
 
 void trace_block_start(Worker& w) {
     if (!g_on) return;
-    shadow_block_start(w.fibers[0].block);
-    seen_block_start(w.fibers[0].block);
+    shadow_block_start(w.shape.block);
+    seen_block_start(w.shape.block);
     trace_barrier(w);
     g_grouping = lanes_block_start();
     if (g_grouping) ++g_report->grouped_blocks;
@@ -188,8 +188,8 @@ void labs_fence(void) {
     Fiber* f = self();
     if (!f) return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    f->fenced = g_time.epoch;
-    f->has_fenced = true;
+    f->past->fenced = g_time.epoch;
+    f->past->has_fenced = true;
 }
 
 #define LABS_PC ((uint64_t)__builtin_return_address(0))
@@ -227,13 +227,14 @@ void __tsan_vptr_read(void*) {}
 void __tsan_func_entry(void* caller) {
     Fiber* f = self();
     if (!f) return;
-    if (f->depth < 64) f->calls[f->depth] = f->call;
-    ++f->depth;
+    g_last_pc = LABS_PC;
+    if (f->past->depth < 64) f->past->calls[f->past->depth] = f->call;
+    ++f->past->depth;
     f->call = (f->call ^ (uint64_t)caller) * 0xbf58476d1ce4e5b9ull + 1;
 }
 void __tsan_func_exit(void) {
     Fiber* f = self();
-    if (!f || f->depth == 0) return;
-    if (--f->depth < 64) f->call = f->calls[f->depth];
+    if (!f || f->past->depth == 0) return;
+    if (--f->past->depth < 64) f->call = f->past->calls[f->past->depth];
 }
 }

@@ -71,10 +71,8 @@ extern "C" unsigned labs_alive_lanes(void) {
     return alive(w, self()->linear / 32);
 }
 
-extern "C" const uint64_t* labs_exchange(unsigned mask, uint64_t value, uint32_t site, int order) {
-    Worker& w = *t_worker;
-    Fiber& f = *self();
-    int warp = f.linear / 32;
+// A thread comes to a rendezvous of its warp; true if it must wait there for others.
+static bool meet(Worker& w, Fiber& f, unsigned mask, uint64_t value, uint32_t site, int order) {
     f.site = site;
     if (!(mask >> (f.linear & 31) & 1)) {
         claim_fault(kMask);
@@ -82,9 +80,25 @@ extern "C" const uint64_t* labs_exchange(unsigned mask, uint64_t value, uint32_t
         g_report->fault.offset = mask;
         end_run();
     }
-    f.mask = mask, f.brought = value, f.order = order;
+    f.mask = mask, f.brought = value, f.order = order, f.wait = kExchange;
     w.state[f.linear] = kAtWarp;
     ++w.at_warp;
-    if (!try_release(w, warp, mask)) yield(w);
+    return !try_release(w, f.linear / 32, mask);
+}
+
+#if defined(LABS_ASM)
+extern "C" __attribute__((used)) Turn labs_turn_exchange(unsigned mask, uint64_t value, uint32_t site,
+                                                         int order, void* stack) {
+    Worker& w = *t_worker;
+    Fiber& f = *self();
+    bool waits = meet(w, f, mask, value, site, order);
+    return turn_to(w, f, waits ? next_thread(w) : f, stack);
+}
+#else
+extern "C" const uint64_t* labs_exchange(unsigned mask, uint64_t value, uint32_t site, int order) {
+    Worker& w = *t_worker;
+    Fiber& f = *self();
+    if (meet(w, f, mask, value, site, order)) yield(w);
     return f.snapshot;
 }
+#endif
