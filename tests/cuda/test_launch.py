@@ -209,3 +209,9 @@ def test_an_unchanged_cell_is_a_cache_hit_and_silent(capfd):
         times.append(time.perf_counter() - start)
     assert min(times) < 0.05
     assert capfd.readouterr() == ("", "")
+
+
+def test_fences_run_in_the_fast_mode_too(make):
+    x = torch.zeros(64)
+    make("x[threadIdx.x] = 1; __threadfence(); __threadfence_block();")[1, 64](x, 64)
+    assert (x == 1).all()

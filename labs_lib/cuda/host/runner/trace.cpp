@@ -1,6 +1,8 @@
 // Each load and store of an instrumented kernel comes by here.
 #include <string.h>
 
+#include <algorithm>
+
 #include "lanes.h"
 #include "seen.h"
 #include "shadow.h"
@@ -136,7 +138,7 @@ void trace_warp(Worker& w, int first, unsigned lanes, int order) {
     uint16_t known[32] = {0};
     for (int i = 0; i < 32; ++i)
         for (int j = 0; (lanes >> i & 1) && j < 32; ++j)
-            if (w.fibers[first + i].past->clock[j] > known[j]) known[j] = w.fibers[first + i].past->clock[j];
+            known[j] = std::max(known[j], w.fibers[first + i].past->clock[j]);
     for (int i = 0; i < 32; ++i) {
         if (!(lanes >> i & 1)) continue;
         memcpy(w.fibers[first + i].past->clock, known, sizeof known);
@@ -186,8 +188,8 @@ void labs_touch(const void* p, unsigned size, int flags, const void* origin) {
 
 void labs_fence(void) {
     Fiber* f = self();
-    if (!f) return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!f || !f->past) return;
     f->past->fenced = g_time.epoch;
     f->past->has_fenced = true;
 }
