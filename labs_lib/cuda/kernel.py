@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from pathlib import Path
 
-from labs_lib.cuda import arguments, build, child, device, limits
+from labs_lib.cuda import arguments, build, child, device, limits, reading
 from labs_lib.cuda.errors import CompileError
 from labs_lib.cuda.source import Signature, find_kernels, instantiate
 from labs_lib.cuda.trace import Trace, make_trace
@@ -30,6 +30,7 @@ class Module:
     def __init__(self, source: str, arch: str, filename: str, *, traced: bool = False):
         """`traced` builds the library of the traced mode in place of the fast one."""
         self.source, self.arch, self.filename = source, arch, filename
+        reading.refuse(source)
         self.signatures = find_kernels(source)
         ready = [s for s in self.signatures.values() if s.ready]
         self._kernels = {s.name: Kernel(self, s, ready) for s in ready}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import shlex
+from collections.abc import Iterable
 
-from labs_lib.cuda.errors import CudaError, LaunchError
-from labs_lib.cuda.kernel import Module
+from labs_lib.cuda.errors import CompileError, CudaError, LaunchError
+from labs_lib.cuda.kernel import Kernel, Module
 from labs_lib.cuda.limits import check_arch
+from labs_lib.cuda.tokens import tokenize
 
 
 def register(shell) -> None:
@@ -18,38 +21,65 @@ def _magic(shell):
     def cuda(line: str, cell: str) -> None:
         """Compiles the cell; each kernel is then a name: `scores[grid, block](q, k, s, n)`.
 
-        `%%cuda --arch sm_90` chooses whose limits hold; `%%cuda name` also keeps the module.
+        `%%cuda --arch sm_90` chooses whose limits hold; `%%cuda --only scores` keeps that kernel
+        alone; `%%cuda name` also keeps the module.
         """
-        arch, name = _options(line)
+        arch, only, name = _options(line)
+        _forget(shell, cell)
         try:
             module = Module(cell, check_arch(arch), "cell.cu")
+            ready = [n for n in module if module.signatures[n].ready and only in (None, n)]
+            if only and not ready:
+                raise CompileError(f"there is no kernel called {only} in the cell")
+            _refuse_taken(shell, ready)
         except CudaError as problem:
-            raise Quiet(problem) from None
-        shell.push({n: module[n] for n in module if module.signatures[n].ready})
+            raise quiet(problem) from None
+        shell.push({n: module[n] for n in ready})
         if name:
             shell.push({name: module})
 
     return cuda
 
 
-def _options(line: str) -> tuple[str | None, str | None]:
+def _forget(shell, cell: str) -> None:
+    """Unbinds the kernels that a cell speaks of: where it fails, no older one may stand for it."""
+    words = {token.text for token in tokenize(cell) if token.kind == "word"}
+    for word in words:
+        if isinstance(shell.user_ns.get(word), Kernel):
+            del shell.user_ns[word]
+
+
+def _refuse_taken(shell, names: Iterable[str]) -> None:
+    """Raises LaunchError where a kernel would hide a function of Python or of the notebook."""
+    for name in names:
+        held = shell.user_ns.get(name, getattr(builtins, name, None))
+        if callable(held) and not isinstance(held, Kernel):
+            raise LaunchError(
+                f"{name} is the name of a function here, which a kernel would hide; "
+                "give the kernel another name"
+            )
+
+
+def _options(line: str) -> tuple[str | None, str | None, str | None]:
     words = shlex.split(line)
-    arch = None
-    if "--arch" in words:
-        at = words.index("--arch")
-        if at + 1 >= len(words):
-            raise Quiet(LaunchError("%%cuda --arch needs a name, as in --arch sm_90"))
-        arch = words[at + 1]
-        del words[at : at + 2]
-    return arch, words[0] if words else None
+    found: dict[str, str] = {}
+    for option, example in (("--arch", "sm_90"), ("--only", "scores")):
+        if option in words:
+            at = words.index(option)
+            if at + 1 >= len(words):
+                raise quiet(LaunchError(f"%%cuda {option} needs a name, as in {option} {example}"))
+            found[option] = words[at + 1]
+            del words[at : at + 2]
+    return found.get("--arch"), found.get("--only"), words[0] if words else None
 
 
 class Quiet(Exception):
     """An error that shows its message alone; the cell still counts as failed."""
 
-    def __init__(self, problem: CudaError):
-        super().__init__(str(problem))
-        self.problem = problem
-
     def _render_traceback_(self) -> list[str]:
-        return [f"{type(self.problem).__name__}: {self.problem}"]
+        return [f"{type(self).__name__}: {self}"]
+
+
+def quiet(problem: CudaError) -> Quiet:
+    """The problem as an error of its own name that brings no traceback."""
+    return type(type(problem).__name__, (Quiet,), {})(str(problem))

@@ -42,3 +42,39 @@ def test_a_compiler_error_is_shown_without_a_traceback(shell, capsys):
 def test_an_option_without_a_value_is_told(shell, capsys):
     assert not shell.run_cell("%%cuda --arch\n" + CELL).success
     assert "--arch sm_90" in capsys.readouterr().out
+
+
+def test_a_cell_that_fails_leaves_no_older_kernel_bound(shell, capsys):
+    for broken in ("__global__ void one(float* x) { x[0] = y; }", "void one(float* x) {}",
+                   "__global__ one(float* x) { x[0] = 1; }", "__global__ void one("):  # fmt: skip
+        assert shell.run_cell("%%cuda\n" + CELL).success
+        assert not shell.run_cell("%%cuda\n" + broken).success
+        assert "one" not in shell.user_ns and "two" in shell.user_ns, broken
+
+
+def test_a_comment_unbinds_nothing(shell):
+    assert shell.run_cell("%%cuda\n" + CELL).success
+    assert shell.run_cell("%%cuda\n// faster than one\n__global__ void three(float* x) {}").success
+    assert {"one", "two", "three"} <= set(shell.user_ns)
+
+
+def test_one_kernel_alone_can_be_kept(shell, capsys):
+    assert shell.run_cell("%%cuda --only two\n" + CELL).success
+    assert "two" in shell.user_ns and "one" not in shell.user_ns
+    assert not shell.run_cell("%%cuda --only three\n" + CELL).success
+    assert "no kernel called three" in capsys.readouterr().out
+
+
+def test_a_kernel_hides_no_function(shell, capsys):
+    shell.user_ns["check"] = lambda *_: "checked"
+    for name in ("check", "print"):
+        assert not shell.run_cell(f"%%cuda\n__global__ void {name}(float* x) {{}}").success
+        assert f"{name} is the name of a function" in capsys.readouterr().out
+    assert shell.user_ns["check"]() == "checked" and "print" not in shell.user_ns
+    shell.user_ns["scores"] = torch.zeros(1)  # a tensor may make room
+    assert shell.run_cell("%%cuda\n__global__ void scores(float* x) {}").success
+
+
+def test_an_error_has_its_own_name(shell):
+    error = shell.run_cell("%%cuda\n__global__ void k(float* x) { x[0] = y; }").error_in_exec
+    assert type(error).__name__ == "CompileError"

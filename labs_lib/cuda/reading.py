@@ -1,0 +1,166 @@
+"""Reads a kernel's text as the compiler will: what is no device code is refused by name and line.
+
+The CPU's compiler would take more than CUDA does: any header, the system's functions, attributes,
+assembly. None of it is a kernel, and on a GPU it wouldn't compile. Comments, strings, macros and
+joined lines hide nothing here; where text could be read in two ways, it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from labs_lib.cuda.errors import CompileError
+from labs_lib.cuda.tokens import Token, closing, tokenize
+
+HEADERS = {
+    "cuda.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h",
+    "device_launch_parameters.h", "math_constants.h", "mma.h", "vector_types.h", "labs/mma.h",
+    "assert.h", "float.h", "limits.h", "math.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "string.h", "algorithm", "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint",
+    "cstdio", "cstdlib", "cstring", "limits", "type_traits", "utility",
+}  # fmt: skip
+DIRECTIVES = {
+    "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "include", "pragma",
+    "error", "warning",
+}  # fmt: skip
+# What the C library's headers declare beside CUDA's own functions.
+HOST = {
+    "system", "getenv", "secure_getenv", "setenv", "putenv", "unsetenv", "clearenv", "exit",
+    "_Exit", "abort", "atexit", "on_exit", "at_quick_exit", "quick_exit", "mkstemp", "mkstemps",
+    "mkostemp", "mkostemps", "mkdtemp", "mktemp", "realpath", "posix_openpt", "grantpt",
+    "unlockpt", "ptsname", "ptsname_r", "getpt", "calloc", "realloc", "aligned_alloc",
+    "posix_memalign", "valloc", "reallocarray", "strdup", "strndup", "qsort", "qsort_r", "bsearch",
+    "fopen", "freopen", "fdopen", "fmemopen", "open_memstream", "popen", "pclose", "fclose",
+    "fread", "fwrite", "fputs", "fputc", "putc", "puts", "putchar", "fgets", "fgetc", "getc",
+    "gets", "getchar", "getline", "getdelim", "scanf", "fscanf", "sscanf", "fprintf", "vprintf",
+    "vfprintf", "dprintf", "vdprintf", "sprintf", "snprintf", "vsprintf", "vsnprintf", "asprintf",
+    "fflush", "setbuf", "setvbuf", "perror", "remove", "rename", "renameat", "tmpfile", "tmpnam",
+    "tempnam", "fileno", "stdin", "stdout", "stderr", "environ", "rand", "srand", "random",
+    "ctermid", "cuserid", "getloadavg", "rpmatch", "getsubopt", "explicit_bzero",
+}  # fmt: skip
+BUILTINS = {"__builtin_assume", "__builtin_expect", "__builtin_unreachable"}
+OURS = ("labs_", "LABS_", "__tsan", "__asan", "__ubsan", "__sanitizer")
+OWN_NAMESPACES = {"lab", "host"}
+_JOIN = re.compile(r"\\[^\S\n]*\n")
+
+
+def words_of(source: str) -> list[Token]:
+    """Every token that the compiler may see, those of preprocessor lines too."""
+    found: list[Token] = []
+    for token in tokenize(source):
+        found += _inside(token) if token.kind == "directive" else [token]
+    return found
+
+
+def refuse(source: str) -> None:
+    """Raises CompileError at the first thing that is no device code, with the cell's own line."""
+    for line, why in problems(source):
+        raise CompileError(f"line {line}: {why}", line=line)
+
+
+def problems(source: str) -> Iterator[tuple[int, str]]:
+    """What is no device code: the line and a sentence for each."""
+    tokens = tokenize(source)
+    yield from _joined(source, [t for t in tokens if t.kind == "directive"])
+    for token in tokens:
+        if token.kind == "directive":
+            yield from _directive(token)
+        elif token.text in _STRAY:
+            yield token.line, _STRAY[token.text]
+        elif token.kind == "string" and re.match(r"(?:u8|[uUL])?R\"", token.text):
+            yield token.line, "raw strings are not read here; write an ordinary string"
+    code = words_of(source)
+    for i, token in enumerate(code):
+        before = code[i - 1].text if i else ""
+        if token.kind == "word" and before not in (".", "->"):
+            why = _word(code, i)
+            if why:
+                yield token.line, f"`{token.text}` {why}"
+        elif token.text == "[" and before == "[" and i + 1 < len(code):
+            if code[i + 1].text in ("gnu", "clang", "using", "__gnu__"):
+                yield token.line, f"`[[{code[i + 1].text}` is the host compiler's, not CUDA's"
+        elif token.text == ":" and before == "%":
+            yield token.line, _STRAY["%:"]
+
+
+_STRAY = {
+    "\\": "a backslash joins this line with the next; only a #define may go on so",
+    '"': "a string is opened here and not closed",
+    "'": "a quote is opened here and not closed",
+    "%:": "`%:` is another spelling of #; write #",
+}
+
+
+def _joined(source: str, directives: list[Token]) -> Iterator[tuple[int, str]]:
+    """Joined lines outside of directives: in a comment or string they'd be read in two ways."""
+    for found in _JOIN.finditer(source):
+        if not any(t.start <= found.start() and found.end() <= t.end for t in directives):
+            yield source.count("\n", 0, found.start()) + 1, _STRAY["\\"]
+
+
+def _inside(directive: Token) -> list[Token]:
+    """The tokens of a preprocessor line, its continued lines joined."""
+    text = _JOIN.sub(" ", directive.text.replace("\\\n", "")).replace("#", " ", 1)
+    return [replace(t, line=directive.line) for t in tokenize(text.replace("\n", " "))]
+
+
+def _directive(token: Token) -> Iterator[tuple[int, str]]:
+    line = token.line
+    if re.search(r"\\[^\S\n]+\n", token.text):
+        yield line, "there is white space behind the backslash that joins two lines"
+    inside = _inside(token)
+    name = inside[0].text if inside else ""
+    if name and name not in DIRECTIVES:
+        yield line, f"#{name} has no meaning in a kernel"
+    elif name == "include":
+        found = re.match(r"\s*#\s*include\s*[<\"]([^>\"]*)[>\"]", token.text)
+        header = found[1] if found else " ".join(t.text for t in inside[1:])
+        if header not in HEADERS:
+            yield line, _foreign(header)
+    elif name == "pragma" and [t.text for t in inside[1:2]] not in (["unroll"], ["once"], ["nv"]):
+        yield line, f"#pragma {inside[1].text if inside[1:] else ''} is not one of CUDA's (unroll)"
+    if name not in ("error", "warning") and any(t.text in ('"', "'") for t in inside):
+        yield line, _STRAY["'"]
+
+
+def _foreign(header: str) -> str:
+    return (
+        f"#include <{header}> brings host code; a kernel includes CUDA's headers "
+        "(cuda_fp16.h, cuda_bf16.h, mma.h) or C's math.h, stdint.h and their like"
+    )
+
+
+def _word(code: list[Token], at: int) -> str:
+    """Why the word at `at` has no place in device code; empty where it has one."""
+    text = code[at].text
+    after = code[at + 1].text if at + 1 < len(code) else ""
+    if text == "extern":
+        return _extern(code, at)
+    if text.startswith(("__attribute", "__declspec", "_Pragma", "__pragma")):
+        return "is the host compiler's, not CUDA's; __align__ and __launch_bounds__ are CUDA's"
+    if text in ("__asm", "_asm"):
+        return "is assembly, which only one kind of processor runs; write CUDA C++"
+    if text.startswith("__builtin_") and text not in BUILTINS:
+        return "is the host compiler's, not CUDA's"
+    if text in HOST:
+        return "is a function of the host, which no GPU has"
+    if text.startswith(OURS):
+        return "is a name of the machine that runs kernels here; choose another"
+    if text in OWN_NAMESPACES and (after == "::" or code[at - 1].text == "namespace"):
+        return "is a name of the machine that runs kernels here; choose another"
+    return ""
+
+
+def _extern(code: list[Token], at: int) -> str:
+    """`extern` may name dynamic shared memory, or give a kernel a plain C name."""
+    texts = [t.text for t in code[at : at + 12]]
+    end = texts.index(";") if ";" in texts else len(texts)
+    if "__shared__" in [*texts[:end], *(t.text for t in code[max(0, at - 2) : at])]:
+        return ""
+    if texts[1:2] == ['"C"'] and texts[2:3] != ["{"]:
+        opens = next((i for i in range(at, len(code)) if code[i].text in ("{", ";", "=")), at)
+        if code[opens].text == "{" and code[closing(code, opens)].text == "}":
+            return ""
+    return "declares something that is defined elsewhere, and a cell stands for itself"
