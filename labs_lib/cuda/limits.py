@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 
+from labs_lib.arithmetic.occupancy import MULTIPROCESSORS
 from labs_lib.cuda.errors import LaunchError
 
 DEFAULT_ARCH = "sm_80"
 THREADS, BLOCK, GRID = 1024, (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 STATIC_SHARED = 48 * 1024
-# Shared memory that one block may have when it asks for it, in bytes.
-SHARED = {
-    "sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99,
-    "sm_90": 227, "sm_100": 227, "sm_103": 227, "sm_120": 99,
-}  # fmt: skip
+# Shared memory that one block may have when it asks for it, in KiB.
+SHARED = {arch: sm.shared_per_block // 1024 for arch, sm in MULTIPROCESSORS.items()}
 
 
 def check_arch(arch: str | None) -> str:
