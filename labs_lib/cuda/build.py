@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from pathlib import Path
 
 from labs_lib.cuda import cache, compilers
 from labs_lib.cuda.diagnose import explain
-from labs_lib.cuda.errors import BuildError
+from labs_lib.cuda.errors import BuildError, CompileError
 from labs_lib.cuda.rewrite import rewrite
 from labs_lib.cuda.source import Signature
 
@@ -86,7 +88,7 @@ def host_library(
             link = [compiler, "-shared", "kernel.o", "-o", LIBRARY]
             done = _call([*link, *(["-undefined", "dynamic_lookup"] if _mac() else [])], folder)
         if done.returncode:
-            raise explain(done.stdout + done.stderr, source, text, cell.name)
+            raise _failed(done.stdout + done.stderr, source, text, cell.name)
         (folder / "kernel.o").unlink()
 
     return cache.get(key, LIBRARY, build)
@@ -156,9 +158,34 @@ def device_entries(kernels: list[Signature]) -> str:
 
 
 def _call(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess:
+    """Runs a compiler, held to so much processor time, memory and size of what it writes."""
     return subprocess.run(
-        command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace", check=False
+        ["/bin/sh", "-c", _LIMITED, *command] if os.path.exists("/bin/sh") else command,
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
     )
+
+
+COMPILER_SECONDS, COMPILER_GIB = 30, 4
+_LIMITED = (
+    f"ulimit -t {COMPILER_SECONDS}; ulimit -v {COMPILER_GIB << 20} 2>/dev/null; "
+    'ulimit -f 400000; ulimit -c 0; exec "$0" "$@"'
+)
+
+
+def _failed(log: str, source: str, text: str, filename: str) -> CompileError:
+    """The error for a log; a compiler that was stopped tells no line."""
+    if re.search(r"terminated program|memory exhausted|out of memory|File size limit", log):
+        return CompileError(
+            f"The compiler was stopped: it needs more than {COMPILER_SECONDS} s, more than "
+            f"{COMPILER_GIB} GiB of memory, or its library is too large. Look for a macro or "
+            "template that grows without an end, or for a large array with initial values.",
+            log=log,
+        )
+    return explain(log, source, text, filename)
 
 
 def _mac() -> bool:

@@ -154,6 +154,9 @@ static void run_order(int order, uint64_t n) {
     for (uint64_t i = 0; i < n; ++i) run_block(*t_worker, block_index(block_at(order, i, n)));
 }
 
+// They are copied to try other orders of blocks.
+constexpr uint64_t kMostVariables = 256u << 20;
+
 static void run_traced() {
     use_signal_stack();
     t_worker = make_worker();
@@ -162,6 +165,7 @@ static void run_traced() {
     dl_iterate_phdr(find_globals, &variables);
     dl_iterate_phdr(find_constants, &whole);
 #endif
+    if (variables.size > kMostVariables) fail(kStart, "its __device__ variables take over 256 MiB");
     Memory before = remember(variables);
     trace_setup(*t_worker, whole);
     uint64_t n = block_count();
