@@ -8,83 +8,10 @@ rung.traffic(sizes)  # {"q": (bytes read, bytes written), ...}, equal to what a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
-
 from labs_lib.cuda import kernel
-from labs_lib.cuda.errors import LaunchError
-from labs_lib.withheld import Withheld
+from labs_lib.cuda.rung import ARCHS, FOLDER, Rung
 
-FOLDER = Path(__file__).parent / "kernels"
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")
-Sizes = Mapping[str, int]
-
-
-class Geometry(NamedTuple):
-    """What stands between the brackets of a launch: `k[geometry](...)`."""
-
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    shared: int = 0
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One kernel of the ladder.
-
-    Grid, dynamic shared memory and traffic are written as formulas of the sizes, and computed from
-    that very text. In them `tiles(n, w)` is n / w rounded up, and `fetched(rows, keys)` the number
-    of keys that blocks of so many queries fetch in tiles of so many keys, all blocks of one head
-    together. `traffic` maps a tensor to the bytes that are read from it and written to it; `needs`
-    are conditions on the sizes.
-    """
-
-    name: str
-    family: str
-    teaches: str
-    grid: tuple[str, ...]
-    block: tuple[int, ...]
-    formulas: Mapping[str, tuple[str, str]]
-    shared: str = "0"
-    needs: tuple[str, ...] = ()
-    file: str = ""
-    archs: tuple[str, ...] = ARCHS
-
-    def geometry(self, sizes: Sizes) -> Geometry:
-        """Grid, block and bytes of dynamic shared memory.
-
-        Raises: LaunchError for sizes that the kernel can't take.
-        """
-        names = _names(sizes)
-        for condition in self.needs:
-            if not _value(condition, names):
-                given = ", ".join(f"{name}={size}" for name, size in sizes.items())
-                raise LaunchError(f"{self.name} needs {condition}; given: {given}")
-        grid = tuple(_value(text, names) for text in self.grid)
-        return Geometry(grid, self.block, _value(self.shared, names))
-
-    def traffic(self, sizes: Sizes) -> dict[str, tuple[int, int]]:
-        """Bytes read and written for each tensor, as the source asks for them."""
-        names = _names(sizes)
-        return {
-            tensor: (_value(read, names), _value(written, names))
-            for tensor, (read, written) in self.formulas.items()
-        }
-
-    @property
-    def source(self) -> str:
-        """The CUDA C++ of its file. Raises: Withheld where this copy keeps the file back."""
-        path = FOLDER / (self.file or f"{self.name}.cu")
-        if not path.exists():
-            raise Withheld(f"{path.name} is yours to write; this copy of the course keeps it back.")
-        return path.read_text(encoding="utf-8")
-
-    def compile(self, *, arch: str | None = None) -> kernel.Kernel:
-        """The compiled kernel. Raises: Withheld; BuildError without a compiler."""
-        made = kernel.compile(self.source, arch=arch, name=self.file or f"{self.name}.cu")
-        return made if isinstance(made, kernel.Kernel) else made[self.name]
+__all__ = ["ARCHS", "FOLDER", "NAMES", "RUNGS", "compile", "rung", "source"]
 
 
 def rung(name: str) -> Rung:
@@ -105,26 +32,6 @@ def compile(name: str) -> kernel.Kernel:
     return rung(name).compile()
 
 
-def _value(text: str, names: dict) -> int:
-    return eval(text, {"__builtins__": {}}, names)  # the formulas of this very file
-
-
-def _names(sizes: Sizes) -> dict:
-    """What a formula may name."""
-
-    def tiles(n: int, wide: int) -> int:
-        return -(-n // wide)
-
-    def fetched(rows: int, keys: int) -> int:
-        n_q, n_k, total = sizes["n_q"], sizes["n_k"], 0
-        for first in range(0, n_q, rows):
-            seen = min(first + rows, n_q) + n_k - n_q if sizes["causal"] else n_k
-            total += min(n_k, tiles(max(0, seen), keys) * keys)
-        return total
-
-    return {**sizes, "tiles": tiles, "fetched": fetched}
-
-
 def _scores(name: str, rows: int, keys: int, block, teaches: str, **more) -> Rung:
     """A kernel whose blocks make rows x keys scores from tiles in shared memory."""
     size = more.pop("size", 4)
@@ -140,6 +47,9 @@ def _scores(name: str, rows: int, keys: int, block, teaches: str, **more) -> Run
 _EACH_SCORE = ("4 * n_q * n_k * head_dim", "0")
 _MOVED = {"a": ("4 * rows * cols", "0"), "b": ("0", "4 * rows * cols")}
 _NARROW = ("head_dim <= 128",)
+_GROUPED = (*_NARROW, "n_kv_head > 0 and n_head % n_kv_head == 0")
+_ROWS, _QUERIES = "batch * n_head * n_q", "batch * n_head * n_q * head_dim"
+_KEYS = "batch * n_kv_head * n_k * head_dim"
 _SOFTMAX = {"s": ("3 * 4 * rows * cols", "0"), "p": ("0", "4 * rows * cols")}
 
 
@@ -208,10 +118,10 @@ RUNGS = (
         ("n_head", "batch"),
         (256,),
         {
-            "q": ("4 * batch * n_head * n_q * head_dim", "0"),
+            "q": (f"4 * {_QUERIES}", "0"),
             "k": ("4 * batch * n_head * head_dim * fetched(8, 32)", "0"),
             "v": ("4 * batch * n_head * head_dim * fetched(8, 32)", "0"),
-            "o": ("0", "4 * batch * n_head * n_q * head_dim"),
+            "o": ("0", f"4 * {_QUERIES}"),
         },
         needs=_NARROW,
     ),
@@ -222,14 +132,66 @@ RUNGS = (
         ("tiles(n_q, 32)", "n_head", "batch"),
         (256,),
         {
-            "q": ("4 * batch * n_head * n_q * head_dim", "0"),
+            "q": (f"4 * {_QUERIES}", "0"),
             "k": ("4 * batch * n_head * head_dim * fetched(32, 32)", "0"),
             "v": ("4 * batch * n_head * head_dim * fetched(32, 32)", "0"),
-            "o": ("0", "4 * batch * n_head * n_q * head_dim"),
-            "lse": ("0", "4 * batch * n_head * n_q"),
+            "o": ("0", f"4 * {_QUERIES}"),
+            "lse": ("0", f"4 * {_ROWS}"),
         },
         shared="4 * 32 * (2 * head_dim + (head_dim | 1) + 32)",
-        needs=(*_NARROW, "n_kv_head > 0 and n_head % n_kv_head == 0"),
+        needs=_GROUPED,
+    ),
+    Rung(
+        "flash_backward_delta",
+        "flash_backward_delta",
+        "What all gradients of a row share, once: the sum of d_o times o.",
+        ("tiles(batch * n_head * n_q, 8)",),
+        (256,),
+        {
+            "o": (f"4 * {_QUERIES}", "0"),
+            "d_o": (f"4 * {_QUERIES}", "0"),
+            "delta": ("0", f"4 * {_ROWS}"),
+        },
+        file="flash_backward.cu",
+    ),
+    Rung(
+        "flash_backward_q",
+        "flash_backward_q",
+        "Weights are made again from lse, and no gradient is summed by two blocks: d_q.",
+        ("tiles(n_q, 16)", "n_head", "batch"),
+        (256,),
+        {
+            "q": (f"4 * {_QUERIES}", "0"),
+            "k": ("4 * batch * n_head * head_dim * fetched(16, 32)", "0"),
+            "v": ("4 * batch * n_head * head_dim * fetched(16, 32)", "0"),
+            "d_o": (f"4 * {_QUERIES}", "0"),
+            "lse": (f"4 * {_ROWS}", "0"),
+            "delta": (f"4 * {_ROWS}", "0"),
+            "d_q": ("0", f"4 * {_QUERIES}"),
+        },
+        shared="4 * (32 * head_dim + 64 * (head_dim | 1) + 512)",
+        needs=_GROUPED,
+        file="flash_backward.cu",
+    ),
+    Rung(
+        "flash_backward_kv",
+        "flash_backward_kv",
+        "Blocks along the keys, which walk over all queries that share them: d_k and d_v.",
+        ("tiles(n_k, 16)", "n_kv_head", "batch"),
+        (256,),
+        {
+            "q": ("4 * batch * n_head * head_dim * asked(16)", "0"),
+            "k": (f"4 * {_KEYS}", "0"),
+            "v": (f"4 * {_KEYS}", "0"),
+            "d_o": ("4 * batch * n_head * head_dim * asked(16)", "0"),
+            "lse": ("4 * batch * n_head * asked(16)", "0"),
+            "delta": ("4 * batch * n_head * asked(16)", "0"),
+            "d_k": ("0", f"4 * {_KEYS}"),
+            "d_v": ("0", f"4 * {_KEYS}"),
+        },
+        shared="4 * (32 * head_dim + 64 * (head_dim | 1) + 1088)",
+        needs=_GROUPED,
+        file="flash_backward.cu",
     ),
 )  # fmt: skip
 NAMES = tuple(r.name for r in RUNGS)

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labs_lib.cuda.ladder import RUNGS, Rung, Sizes
+from labs_lib.cuda.ladder import RUNGS
+from labs_lib.cuda.rung import Rung, Sizes
 
 
 def _sizes(names: str, *rows: tuple[int, ...]) -> list[dict[str, int]]:
@@ -35,6 +36,11 @@ SIZES = {
         *[(1, 2, 2, 97, 64, 72, 1), (1, 2, 1, 65, 97, 128, 0), (2, 1, 1, 97, 31, 64, 1)],
     ),
 }
+
+
+SIZES |= dict.fromkeys(
+    ("flash_backward_delta", "flash_backward_q", "flash_backward_kv"), SIZES["flash"]
+)
 
 
 def every_trial() -> list[tuple[Rung, dict[str, int]]]:
@@ -155,8 +161,43 @@ def flash_trial(rung: Rung, q: Tensor, k: Tensor, v: Tensor, scale: float, causa
     return Trial(arguments, {"o": o, "lse": lse}, wanted)
 
 
+def _backward(rung: Rung, sizes: Sizes, uniform) -> Trial:
+    forward = _flash(rung, sizes, uniform)
+    d_o = uniform(*forward.arguments[0].shape)
+    return backward_trial(rung, forward, d_o)
+
+
+def backward_trial(rung: Rung, forward: Trial, d_o: Tensor) -> Trial:
+    """A kernel of the backward pass on the tensors of a forward one and the gradient of its o."""
+    q, k, v, _, _, n_head, n_kv_head, n_q, n_k, head_dim, scale, causal = forward.arguments
+    o, lse = forward.wanted["o"].float(), forward.wanted["lse"].float()
+    delta = (forward.wanted["o"] * d_o.double()).sum(-1)
+    if rung.name == "flash_backward_delta":
+        out = empty(*lse.shape)
+        arguments = (o, d_o, out, lse.numel(), head_dim)
+        return Trial(arguments, {"delta": out}, {"delta": delta})
+    names = ("d_q",) if rung.name == "flash_backward_q" else ("d_k", "d_v")
+    wanted = gradients(q, k, v, d_o, scale, bool(causal))
+    outputs = {name: empty(*wanted[name].shape) for name in names}
+    counts = (n_head, n_kv_head, n_q, n_k, head_dim, scale, causal)
+    arguments = (q, k, v, d_o, lse, delta.float(), *outputs.values(), *counts)
+    return Trial(arguments, outputs, {name: wanted[name] for name in names})
+
+
+def gradients(q, k, v, d_o, scale: float, causal: bool) -> dict[str, Tensor]:
+    """d_q, d_k and d_v in float64 by autograd; queries that see nothing are left out of it."""
+    q, k, v = (x.double().requires_grad_() for x in (q, k, v))
+    blind = max(0, q.shape[2] - k.shape[2]) if causal else 0
+    o, _ = attention(q[:, :, blind:], k, v, scale, causal)
+    found = torch.autograd.grad(o, (q, k, v), d_o[:, :, blind:].double())
+    return dict(zip(("d_q", "d_k", "d_v"), found, strict=True))
+
+
 _FAMILIES = {
     "flash": _flash,
+    "flash_backward_delta": _backward,
+    "flash_backward_q": _backward,
+    "flash_backward_kv": _backward,
     "scores": _scores,
     "softmax": _softmax,
     "transpose": _transpose,

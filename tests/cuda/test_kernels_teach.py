@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from labs_lib.cuda import ladder, trials
+from labs_lib.cuda import ladder, rung, trials
 from labs_lib.cuda.errors import LaunchError
 from labs_lib.cuda.ladder import RUNGS
 from labs_lib.withheld import Withheld
@@ -73,7 +73,7 @@ def test_register_tiles_read_shared_memory_a_quarter_as_often():
         ("softmax_rows", PLANE),
         ("transpose_without_conflicts", PLANE),
         ("attention_per_head_blocks", HEADS),
-        ("flash_forward", HEADS | {"n_kv_head": 1}),
+        *[(rung.name, HEADS | {"n_kv_head": 1}) for rung in RUNGS if rung.shared != "0"],
     ],
 )
 def test_shared_memory_is_free_of_bank_conflicts(name, sizes):
@@ -158,7 +158,7 @@ def test_an_unknown_name_is_answered_with_those_there_are():
 
 
 def test_a_copy_that_keeps_a_kernel_back_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(ladder, "FOLDER", tmp_path)
+    monkeypatch.setattr(rung, "FOLDER", tmp_path)
     with pytest.raises(Withheld, match=r"scores_tiled\.cu is yours to write"):
         ladder.compile("scores_tiled")
     assert ladder.rung("scores_tiled").traffic(SCORES)["s"] == (0, 4 * 64 * 128)
