@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,12 +23,18 @@ from ..exercises import lab as find_lab
 from ..exercises.kit import Lab
 from ..nbval_plugin import VARIABLE as UNDER_NBVAL
 from ..notebook.atomic import write_text
+from ..notebook.bindings import is_cuda
 from ..notebook.cells import KEY, exercise_name, role, text_hash
 from ..notebook.regions import replace_region, split_region
 from ..paths import home
 from .source import SourceError, read_source, source_hash
 
 LEAK_LENGTH = 25
+# In any kernel: which row is mine, and the head of a loop.
+_GEOMETRY = re.compile(
+    r"\s*(?:(?:const\s+)?(?:int|unsigned|size_t|auto)\s.*(?:blockIdx|threadIdx).*;"
+    r"|for\s*\([^()]*\)\s*\{?)\s*$"
+)
 CELL_SECONDS = 180
 
 
@@ -192,20 +199,22 @@ def _refuse_leaks(lab: Lab, source: NotebookNode, student: NotebookNode) -> None
         if role(cell) != "answer":
             continue
         name = exercise_name(cell)
-        stub = {_plain(line) for line in exercise(name).stub.split("\n")}
-        secret = {_plain(line) for line in split_region(cell.source)[1].split("\n")} - stub
+        comment = "//" if is_cuda(cell.source) else "#"
+        stub = {_plain(line, comment) for line in exercise(name).stub.split("\n")}
+        answer = split_region(cell.source)[1].split("\n")
+        secret = {_plain(line, comment) for line in answer if not _GEOMETRY.match(line)} - stub
         secret = {line for line in secret if len(line) >= LEAK_LENGTH}
         for other in student.cells:
             for line in other.source.split("\n"):
-                if _plain(line) in secret:
+                if _plain(line, comment) in secret:
                     raise ReleaseError(
                         f"{lab.stem}.md: a line of the solution to {name} survives in the "
                         f"student's cell {other['id']}: {line.strip()!r}"
                     )
 
 
-def _plain(line: str) -> str:
-    return "".join(line.partition("#")[0].split())
+def _plain(line: str, comment: str) -> str:
+    return "".join(line.partition(comment)[0].split())
 
 
 def _stored_hash(file: Path) -> str:

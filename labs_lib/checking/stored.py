@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..exercises.kit import Exercise
+from .compare import difference
 from .observe import Leaf, Observation
 from .oracle import Mistake, Oracle
 from .render import rounded
@@ -59,8 +60,9 @@ class StoredOracle:
         entry = self._entries[exercise.name]
         if exercise.is_program:
             for item in entry["mistakes"]:
-                observations = [self._decode(one) for one in item["got"]]
-                yield Mistake(item["name"], item["says"], observations)
+                want = entry["want"]
+                got = [want[i] if one is None else one for i, one in enumerate(item["got"])]
+                yield Mistake(item["name"], item["says"], [self._decode(one) for one in got])
             return
         sentence = _unseal(entry, _value_text(exercise, got), "mistakes")
         if sentence:
@@ -77,9 +79,16 @@ class StoredOracle:
     def _decode(self, item: dict[str, Any]) -> Observation:
         leaves = {}
         for path, leaf in item["leaves"].items():
-            value = self._arrays[leaf["array"]] if "array" in leaf else leaf["value"]
+            value = self._value(leaf)
             leaves[path] = Leaf(leaf["kind"], value, leaf["dtype"])
         return Observation(leaves, item["raised"], item["message"], tuple(item["changed"]))
+
+    def _value(self, leaf: dict[str, Any]) -> Any:
+        if "array" not in leaf:
+            return leaf["value"]
+        stored = self._arrays[leaf["array"]]
+        double = leaf["kind"] == "tensor" and stored.dtype == np.float32
+        return stored.astype(np.float64) if double else stored
 
 
 def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, bytes]:
@@ -91,23 +100,48 @@ def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, 
     entries: dict[str, Any] = {}
     for item in exercises:
         if item.is_program:
-            entries[item.name] = {
-                "want": [_encode(one, arrays) for one in oracle.judge(item, [])],
-                "mistakes": [
-                    {
-                        "name": mistake.name,
-                        "says": mistake.says,
-                        "got": [_encode(one, arrays) for one in mistake.observations],
-                    }
-                    for mistake in oracle.mistakes(item, [])
-                ],
-                "because": answers(item.name).because,
-            }
+            entries[item.name] = _pack_program(item, oracle, arrays)
+            entries[item.name]["because"] = answers(item.name).because
         else:
             entries[item.name] = _seal_values(item, answers(item.name))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     return json.dumps(entries, ensure_ascii=False, indent=1), buffer.getvalue()
+
+
+def _pack_program(item: Exercise, oracle: Oracle, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    want = oracle.judge(item, [])
+    mistakes = []
+    for mistake in oracle.mistakes(item, []):
+        if item.kind == "kernel":
+            got = _pack_kernel(item, want, mistake, arrays)
+        else:
+            got = [_encode(one, arrays) for one in mistake.observations]
+        mistakes.append({"name": mistake.name, "says": mistake.says, "got": got})
+    return {"want": [_encode(one, arrays) for one in want], "mistakes": mistakes}
+
+
+def _pack_kernel(
+    item: Exercise, want: list[Observation], mistake: Mistake, arrays: dict[str, np.ndarray]
+) -> list[dict[str, Any] | None]:
+    """A wrong kernel's first wrong cases; where it is right it has None, beyond them no outputs.
+
+    Kernels have many cases and large outputs, and a mistake is told by the first few wrong ones.
+    """
+    packed: list[dict[str, Any] | None] = []
+    kept = 0
+    for w, got in zip(want, mistake.observations, strict=True):
+        if not difference(item, w, got):
+            packed.append(None)
+            continue
+        kept += 1
+        few = kept <= WRONG_CASES_KEPT or not any(x.kind == "tensor" for x in got.leaves.values())
+        packed.append(_encode(got, arrays) if few else _encode(_LEFT_OUT, arrays))
+    return packed
+
+
+WRONG_CASES_KEPT = 2
+_LEFT_OUT = Observation(raised="not kept")
 
 
 def _encode(observation: Observation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -116,7 +150,8 @@ def _encode(observation: Observation, arrays: dict[str, np.ndarray]) -> dict[str
         entry: dict[str, Any] = {"kind": leaf.kind, "dtype": leaf.dtype}
         if leaf.kind in ("tensor", "array"):
             entry["array"] = f"a{len(arrays)}"
-            arrays[entry["array"]] = leaf.value
+            single = leaf.dtype == "float32" and leaf.value.dtype == np.float64
+            arrays[entry["array"]] = leaf.value.astype(np.float32) if single else leaf.value
         else:
             entry["value"] = leaf.value
         leaves[path] = entry

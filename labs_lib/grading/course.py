@@ -43,7 +43,7 @@ class Course:
         except UsageError:  # told where the notebook itself is needed
             stubs = {}
         return [
-            Asked(e.name, e.called, stubs.get(e.name, e.stub.strip()), e.kind == "function")
+            Asked(e.name, e.called, stubs.get(e.name, e.stub.strip()), e.is_program)
             for e in self.exercises
         ]
 

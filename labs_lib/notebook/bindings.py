@@ -13,6 +13,8 @@ from .cells import checked_exercise
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 MAX_CHARS = 30_000
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_NO_NAMES = ("__launch_bounds__", "__attribute__", "__align__")
 
 
 @lru_cache(maxsize=64)
@@ -38,7 +40,10 @@ def binds(source: str, name: str, *, as_function: bool) -> bool:
 
     A function may come from `def`, `class`, or an assignment of anything but a plain constant; a
     value from any assignment but that of None. Text that doesn't parse is read by its line starts.
+    A `%%cuda` cell gives names to its kernels.
     """
+    if is_cuda(source):
+        return as_function and name in kernel_names(source)
     tree = parse(source)
     if tree is None:
         kind = r"(?:async\s+)?(?:def|class)\s+{0}\b|{0}\s*=\s*lambda" if as_function else r"{0}\s*="
@@ -56,8 +61,36 @@ def binds(source: str, name: str, *, as_function: bool) -> bool:
     return False
 
 
+def is_cuda(source: str) -> bool:
+    """Whether a cell is CUDA C++: its first line with anything on it begins with `%%cuda`."""
+    return bool(re.match(r"%%cuda(?:[ \t]|$)", source.lstrip().partition("\n")[0]))
+
+
+def cuda_text(source: str) -> str:
+    """The CUDA C++ of a `%%cuda` cell, which is all below its first line."""
+    return source.lstrip().partition("\n")[2]
+
+
+def kernel_names(source: str) -> list[str]:
+    """The kernels that a text of CUDA C++ defines or declares; comments don't count."""
+    tokens = re.findall(r"\w+|[(){};]", _COMMENT.sub(" ", source[:MAX_CHARS]))
+    found: list[str] = []
+    waiting = False
+    for token, after in zip(tokens, [*tokens[1:], ""], strict=True):
+        if token == "__global__":
+            waiting = True
+        elif token in ";{}":
+            waiting = False
+        elif waiting and after == "(" and token.isidentifier() and token not in _NO_NAMES:
+            found.append(token)
+            waiting = False
+    return found
+
+
 def bound_names(source: str) -> set[str]:
-    """Every name that a cell binds at its top level: definitions, imports and assignments."""
+    """Every name that a cell binds at its top level: definitions, imports, assignments, kernels."""
+    if is_cuda(source):
+        return set(kernel_names(source))
     tree = parse(source)
     return set() if tree is None else {n for node in _statements(tree.body) for n in _names(node)}
 

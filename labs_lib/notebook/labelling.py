@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .bindings import binds, bound_names, checked_call
+from .bindings import binds, bound_names, checked_call, cuda_text, is_cuda
 from .cells import exercise_name, info, text_hash
 
 METADATA, ID, TEXT, PLACE = "its metadata", "its id", "its text", "where it stands"
@@ -49,7 +49,8 @@ class Known:
 
     def untouched(self, name: str, source: str) -> bool:
         """Whether an answer cell is still its stub, or holds nothing at all."""
-        code = [x for x in source.split("\n") if x.strip() and not x.strip().startswith("#")]
+        comment, text = ("//", cuda_text(source)) if is_cuda(source) else ("#", source)
+        code = [x for x in text.split("\n") if x.strip() and not x.strip().startswith(comment)]
         return not code or text_hash(source) == text_hash(self.asked[name].stub)
 
 

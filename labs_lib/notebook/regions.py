@@ -43,8 +43,13 @@ def split_region(source: str) -> tuple[str, str, str]:
 
 
 def replace_region(source: str, stub: str) -> str:
-    """The cell's text with the stub in place of the region and its markers."""
+    """The cell's text with the stub in place of the region and its markers.
+
+    A stub that begins with a cell magic (`%%cuda`) brings its own first line.
+    """
     before, _, after = split_region(source)
+    if stub.startswith("%%") and before.lstrip().startswith("%%"):
+        before = before.lstrip().partition("\n")[2]
     return "\n".join(part for part in (before, stub.strip("\n"), after) if part.strip())
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from labs_lib.notebook.atomic import write_bytes, write_text
+from labs_lib.notebook.bindings import binds, bound_names, kernel_names
 from labs_lib.notebook.cells import cell_id, checked_exercise, info, role, text_hash
 from labs_lib.notebook.regions import RegionError, replace_region, split_region, strip_markers
 
@@ -87,3 +88,21 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(tmp_path, monkeypa
         write_bytes(target, b"second")
     assert target.read_text(encoding="utf-8") == "first ≤ second\n"
     assert [p.name for p in tmp_path.iterdir()] == [target.name]
+
+
+def test_a_stub_with_a_cell_magic_replaces_the_magics_line_too():
+    source = "%%cuda\n// BEGIN SOLUTION\n__global__ void k(int n) { n; }\n// END SOLUTION"
+    stub = "%%cuda\n__global__ void k(int n) {}\n"
+    assert replace_region(source, stub) == stub.strip("\n")
+    assert strip_markers(source) == "%%cuda\n__global__ void k(int n) { n; }"
+
+
+def test_a_cuda_cell_binds_its_kernels_and_no_comment_does():
+    cell = (
+        "\n%%cuda --arch sm_90\n// __global__ void no(int)\n__device__ void f(int) {}\n"
+        '__global__ void __launch_bounds__(64) a(int n) { f(n); }\nextern "C" __global__\nvoid b('
+    )
+    assert bound_names(cell) == {"a", "b"}
+    assert binds(cell, "a", as_function=True) and not binds(cell, "f", as_function=True)
+    assert not binds("x = 1\n" + cell, "a", as_function=True), "no magic below the first line"
+    assert kernel_names("__global__ " * 100_000) == []
