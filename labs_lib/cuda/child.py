@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -75,19 +76,26 @@ def seconds(trace: bool) -> float:
 
 def _call(library: Path, entry: str, fd: int, limit: float) -> int:
     command = [str(build.runner()), str(library), entry, str(fd)]
-    process = subprocess.Popen(
-        command,
-        pass_fds=(fd,),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    ours, its = os.pipe()  # closed when the runner ends, however it ends
+    try:
+        process = subprocess.Popen(
+            command,
+            pass_fds=(fd, its),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    finally:
+        os.close(its)
     try:
         # The runner's own clock counts processor time; this one is for what no clock of its sees.
-        return process.wait(timeout=30 + 10 * limit)
-    except subprocess.TimeoutExpired:
+        waiting = select.poll()
+        waiting.register(ours)
+        if waiting.poll(1000 * (30 + 10 * limit)):
+            return process.wait()
         return -signal.SIGKILL
     finally:
+        os.close(ours)
         if process.poll() is None:
             process.kill()
             process.wait()

@@ -24,7 +24,7 @@ REGION = _struct(
     ("bin", "u4"),
 )
 REQUEST = _struct(
-    *((n, "u4") for n in ("version", "trace", "workers", "n_args", "n_regions", "page")),
+    *((n, "u4") for n in ("version", "trace", "workers", "n_args", "n_regions", "rounds")),
     ("grid", "u4", 3),
     ("block", "u4", 3),
     *((n, "u8") for n in ("milliseconds", "dynamic_shared", "static_limit", "shared_limit")),
@@ -77,6 +77,7 @@ REPORT = _struct(
     *((n, "u4") for n in ("done", "n_findings", "n_sites", "text_length", "n_names")),
     *((n, "u4") for n in ("grouped_blocks", "n_events", "cut")),
     *((n, "u8") for n in ("base", "barriers", "blocks", "shared_used", "lost_sites", "checked")),
+    ("nanoseconds", "u8"),
     ("fault", FAULT),
     ("totals", TOTAL, MAX_REGIONS + 1),
     ("findings", FINDING, MAX_FINDINGS),
@@ -85,4 +86,6 @@ REPORT = _struct(
     ("events", EVENT, MAX_EVENTS),
     ("text", "u1", MAX_TEXT),
 )
+# How many entries of each table are in use.
+COUNTS = {"sites": "n_sites", "names": "n_names", "events": "n_events", "text": "text_length"}
 assert REQUEST.itemsize <= REPORT_AT

@@ -68,7 +68,7 @@ static Fiber& start_on_own_stack(Worker& w) {
     Fiber& f = w.fibers[i];
     f.stack = w.stacks + i * kStride + kGuard;
     if (i >= w.stacks_ready) {
-        mprotect(f.stack - kGuard, kGuard, PROT_NONE);
+        make_guard(f.stack - kGuard);
         w.stacks_ready = i + 1;
     }
     // Staggered: tops at equal distances would share a few lines of the cache.

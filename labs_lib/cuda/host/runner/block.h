@@ -117,5 +117,8 @@ inline Turn turn_to(Worker& w, Fiber& from, Fiber& to, void* stack) {
 void run_block(Worker& w, uint3 index);
 void release_warp(Worker& w, int warp);
 Worker* make_worker();
+uint3 block_index(uint64_t linear);
+uint64_t block_count();
+void run_fast();
 
 }  // namespace host

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <thread>
 #include <vector>
 
 #if defined(__linux__)
@@ -27,8 +26,6 @@ Request* g_request = nullptr;
 char* g_memory = nullptr;
 void (*g_entry)(void**) = nullptr;
 void** g_args = nullptr;
-
-static std::atomic<uint64_t> g_next{0};
 
 static void map_tensors(int fd) {
     Request& r = *g_request;
@@ -84,38 +81,6 @@ static void gather_arguments() {
     }
     for (uint32_t i = 0; i < r.n_args; ++i) g_pointers.push_back(&g_values[i]);
     g_args = g_pointers.data();
-}
-
-static uint3 block_index(uint64_t linear) {
-    const uint32_t* grid = g_request->grid;
-    return {(unsigned)(linear % grid[0]), (unsigned)(linear / grid[0] % grid[1]),
-            (unsigned)(linear / ((uint64_t)grid[0] * grid[1]))};
-}
-
-static uint64_t block_count() {
-    const uint32_t* grid = g_request->grid;
-    return (uint64_t)grid[0] * grid[1] * grid[2];
-}
-
-static void work() {
-    use_signal_stack();
-    t_worker = make_worker();
-    uint64_t n = block_count();
-    for (uint64_t i; (i = g_next.fetch_add(1)) < n;) run_block(*t_worker, block_index(i));
-    __atomic_add_fetch(&g_report->barriers, t_worker->barriers, __ATOMIC_RELAXED);
-    if (t_worker->most_shared > g_report->shared_used) g_report->shared_used = t_worker->most_shared;
-}
-
-static void run_fast() {
-    std::vector<std::thread> others;
-    for (uint32_t i = 1; i < g_request->workers; ++i) others.emplace_back(work);
-    work();
-    // The clock must strike in a thread that runs a kernel.
-    sigset_t clock;
-    sigemptyset(&clock);
-    sigaddset(&clock, SIGPROF);
-    pthread_sigmask(SIG_BLOCK, &clock, nullptr);
-    for (std::thread& t : others) t.join();
 }
 
 #if defined(__linux__)

@@ -24,7 +24,8 @@ struct Region {
 enum Kind : uint32_t { kBytes, kFloat, kHalf, kBfloat, kDouble };
 
 struct Request {
-    uint32_t version, trace, workers, n_args, n_regions, page;
+    uint32_t version, trace, workers, n_args, n_regions;
+    uint32_t rounds;  // how often a benchmark runs the grid in the fast mode; 0 is 1
     uint32_t grid[3], block[3];
     uint64_t milliseconds, dynamic_shared, static_limit, shared_limit, reserve, group_budget;
     uint64_t seen_file, seen_size;       // where the cells are in the file, in bytes
@@ -101,6 +102,7 @@ struct Seen {
 struct Report {
     uint32_t done, n_findings, n_sites, text_length, n_names, grouped_blocks, n_events, cut;
     uint64_t base, barriers, blocks, shared_used, lost_sites, checked;
+    uint64_t nanoseconds;  // of the blocks in the fast mode: the middle of all rounds but the first
     Fault fault;
     Total totals[kMaxRegions + 1];
     Finding findings[kMaxFindings];

@@ -2,6 +2,7 @@
 #include "faults.cpp"
 
 #include "block.cpp"
+#include "fast.cpp"
 #include "warp.cpp"
 #include "shadow.cpp"
 #include "lanes.cpp"
