@@ -1,0 +1,136 @@
+"""Lab 09: what a kernel may cost, counted by a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import lab09_cases as cases
+from .inputs import uniform
+from .kernels import Launch, bank_rule, sectors_rule, trace_rule, traffic_rule
+
+N_Q, N_K, HEAD_DIM = 64, 48, 32
+NAIVE = 4 * N_Q * N_K * HEAD_DIM
+READ_ONCE = "Is each product made from the tiles, and each number fetched by one thread of a block?"
+NEIGHBOURS_FETCH = (
+    "Neighbouring threads should fetch neighbouring numbers of a row: let x run along it."
+)
+NEIGHBOURS_MOVE = (
+    "In both matrices a warp should touch neighbours; the tile is where the turn happens."
+)
+ONE_BANK = (
+    "Numbers that a warp wants at once should lie in 32 banks. How long is a row of your tile?"
+)
+NEIGHBOURS_READ = "A block shares out its row: neighbouring threads take neighbouring numbers."
+REGISTERS = "Lanes of a warp can hand each other a register, without shared memory."
+BYTES = (
+    f"The scores are right. But your kernel reads {{k}} bytes of k where scores_naive reads\n"
+    f"{{k_naive}} and tiles of 16 read {{k_most}}.\n{READ_ONCE}"
+)
+
+
+def scores() -> Launch:
+    """A launch of whole tiles, so that counts are plain fractions."""
+    return cases.launch_scores(_numbers(N_Q, HEAD_DIM), _numbers(N_K, HEAD_DIM))
+
+
+def matrix() -> Launch:
+    """A transposition of whole tiles."""
+    return cases.launch_transpose(_numbers(64, 96))
+
+
+def rows() -> Launch:
+    """Rows long enough for every thread of a block."""
+    return cases.launch_rows(_numbers(3, 512))
+
+
+def rows_by_warps() -> Launch:
+    """The same for warps."""
+    return cases.launch_rows_by_warps(_numbers(6, 512))
+
+
+def _waits(trace: Any, planned: Launch) -> dict[str, float]:
+    shared = trace.shared
+    return {"bytes": shared.read + shared.written + shared.atomic, "barriers": trace.barriers}
+
+
+TILED = (
+    traffic_rule(
+        "bytes_of_k",
+        "k is read 1/16 as often",
+        BYTES,
+        scores,
+        {"k": 1 / 16},
+        naive={"k": NAIVE},
+    ),
+    traffic_rule(
+        "bytes_of_q",
+        "q is read 1/16 as often",
+        BYTES.replace("{k", "{q").replace("of k ", "of q "),
+        scores,
+        {"q": 1 / 16},
+        naive={"q": NAIVE},
+    ),
+    sectors_rule(
+        "neighbours",
+        "neighbours fetch neighbours",
+        "The bytes are right. But for each that is read of q, memory moves {q}, and {k} for k.\n"
+        + NEIGHBOURS_FETCH,
+        scores,
+        {"q": 2.0, "k": 2.0},
+    ),
+)
+
+TRANSPOSE = (
+    sectors_rule(
+        "neighbours",
+        "a warp reads and writes neighbours",
+        "Each number is in its place. But for each byte that is read memory moves {a}, and {b}\n"
+        "for each that is written.\n" + NEIGHBOURS_MOVE,
+        matrix,
+        {"a": 1.0, "b": 1.0},
+    ),
+    bank_rule(
+        "banks",
+        "no two lanes wait for one bank",
+        "Each number is where it belongs. But line {worst} takes {passes} passes through shared\n"
+        "memory where one would do.\n" + ONE_BANK,
+        matrix,
+    ),
+)
+
+SOFTMAX = (
+    sectors_rule(
+        "neighbours",
+        "neighbours read neighbours",
+        "The weights are right. But for each byte that is read memory moves {s}.\n"
+        + NEIGHBOURS_READ,
+        rows,
+        {"s": 2.0, "p": 2.0},
+    ),
+)
+
+SHUFFLES = (
+    trace_rule(
+        "registers_only",
+        "no shared memory, no barrier",
+        "The weights are right. But they went through shared memory ({bytes} bytes) or barriers\n"
+        "({barriers}).\n" + REGISTERS,
+        rows_by_warps,
+        _waits,
+        {"bytes": 0, "barriers": 0},
+    ),
+    sectors_rule(
+        "neighbours",
+        "neighbours read neighbours",
+        "The weights are right. But for each byte that is read memory moves {s}.\n"
+        + NEIGHBOURS_READ,
+        rows_by_warps,
+        {"s": 2.0, "p": 2.0},
+    ),
+)
+
+
+def _numbers(*shape: int) -> Any:
+    return uniform(np.random.Generator(np.random.PCG64(9)), *shape, std=1.0)
