@@ -1,11 +1,13 @@
-"""Where things lie: the course's folder, and the student's own state inside it.
+"""Where things lie: the course's folder, the student's own state inside it, the models beside it.
 
-`LABS_HOME` moves the course's folder, `LABS_STATE` the state (`off` keeps nothing).
+`LABS_HOME` moves the course's folder, `LABS_STATE` the state (`off` keeps nothing), `LABS_MODELS`
+the pretrained models.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 
@@ -37,3 +39,21 @@ def state() -> Path | None:
     except OSError:
         return None
     return Path(override).expanduser() if override else home() / ".labs"
+
+
+def models() -> Path:
+    """The folder of the pretrained models, below the user's cache: one copy for all checkouts."""
+    override = os.environ.get("LABS_MODELS")
+    if override:
+        return Path(override).expanduser().absolute()
+    return _user_cache() / "attention-labs" / "models"
+
+
+def _user_cache() -> Path:
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches").expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or "~/AppData/Local").expanduser()
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    # The standard asks to ignore a relative path here.
+    return caches if caches.is_absolute() else Path("~/.cache").expanduser()

@@ -1,0 +1,163 @@
+"""SmolLM2-135M-Instruct: a Llama-style decoder with rotary positions and shared KV heads.
+
+Source: Ben Allal et al. 2025, arXiv 2502.02737; Touvron et al. 2023, arXiv 2302.13971, section 2.2.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from labs_lib.models.bpe import Tokenizer
+from labs_lib.models.hooks import Hooks
+from labs_lib.models.kv_cache import KVCache
+from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa
+
+SHAPE = Shape(
+    n_layer=30,
+    d_model=576,
+    n_head=9,
+    n_kv_head=3,
+    head_dim=64,
+    d_ff=1536,
+    vocab=49_152,
+    context=8192,
+)
+ROTARY_BASE = 100_000.0
+NORM_EPSILON = 1e-5
+
+
+class SmolLM2(nn.Module):
+    """The decoder; `model(ids)` returns a logit for each token of the vocabulary.
+
+    `attend(q, k, v, mask)` may be replaced at any time by another function of the same contract:
+    k and v come repeated to all query heads, the mask is bool [T_q, T_k].
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None = None, attend: Attend = sdpa):
+        super().__init__()
+        self.shape, self.tokenizer, self.attend = SHAPE, tokenizer, attend
+        self.embed = _parameter(SHAPE.vocab, SHAPE.d_model)
+        self.layers = nn.ModuleList(_Layer(SHAPE) for _ in range(SHAPE.n_layer))
+        self.norm = _parameter(SHAPE.d_model)
+
+    @classmethod
+    def load(cls, folder: Path, attend: Attend = sdpa) -> SmolLM2:
+        """Return the model of a folder that holds model.safetensors and tokenizer.json."""
+        from safetensors.torch import load_file
+
+        with torch.device("meta"):
+            model = cls(Tokenizer.load(folder / "tokenizer.json"), attend)
+        model.load_state_dict(load_file(folder / "model.safetensors"), assign=True)
+        return model.requires_grad_(False).eval()
+
+    def forward(
+        self,
+        ids: Tensor,
+        *,
+        hooks: Hooks | None = None,
+        attend: Attend | None = None,
+        cache: KVCache | None = None,
+        last: bool = False,
+    ) -> Tensor:
+        """Return logits [batch, seq, vocab] for token ids [batch, seq]; `last`, of the last only.
+
+        With a cache, ids are the tokens that follow on those in it, and are added to it.
+        Raises ValueError for ids that the model can't read.
+        """
+        x = self.residual(ids, hooks=hooks, attend=attend, cache=cache)
+        if last:
+            x = x[:, -1:]
+        return rms_norm(x, self.norm) @ self.embed.T
+
+    def residual(
+        self,
+        ids: Tensor,
+        *,
+        hooks: Hooks | None = None,
+        attend: Attend | None = None,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        """Return the residual stream after the last layer: [batch, seq, d_model]."""
+        past = 0 if cache is None else len(cache)
+        self._check(ids, past)
+        if hooks is not None:
+            hooks.begin(self.shape.n_layer, self.shape.n_head)
+        seq, device = ids.shape[1], self.embed.device
+        mask = torch.ones(seq, past + seq, dtype=torch.bool, device=device).tril(past)
+        turns = rotary_turns(torch.arange(past, past + seq, device=device), self.shape.head_dim)
+        turns = tuple(t.to(self.embed.dtype) for t in turns)
+        along = Pass(attend or self.attend, mask, turns, hooks, cache)
+        x = self.embed[ids.to(device)]  # [batch, seq, d_model]
+        for number, layer in enumerate(self.layers):
+            if hooks is not None:
+                hooks.see(number, "residual", x)
+            x = layer(x, along, number)
+        if hooks is not None:
+            hooks.see(self.shape.n_layer, "residual", x)
+        return x
+
+    def losses(self, ids: Tensor, **how) -> Tensor:
+        """Return how surprising each next token was, in nats: [batch, seq - 1]."""
+        logits = self(ids, **how)[:, :-1]  # [batch, seq - 1, vocab]
+        return F.cross_entropy(
+            logits.transpose(1, 2), ids[:, 1:].to(logits.device), reduction="none"
+        )
+
+    def ids(self, text: str) -> Tensor:
+        """Return the token ids of a text: [1, seq]."""
+        return torch.tensor([self.tokenizer.encode(text)], dtype=torch.long)
+
+    def _check(self, ids: Tensor, past: int) -> None:
+        if ids.ndim != 2 or ids.is_floating_point():
+            raise ValueError(
+                f"ids is {ids.dtype} {tuple(ids.shape)}; it is whole numbers, [batch, seq], as "
+                "model.ids(text) returns them"
+            )
+        if ids.shape[1] == 0:
+            raise ValueError("there is no token to read; an empty text has none: give a longer one")
+        if past + ids.shape[1] > self.shape.context:
+            raise ValueError(
+                f"{past + ids.shape[1]} tokens are more than the {self.shape.context} that the "
+                "model was trained to read; shorten the text"
+            )
+        if int(ids.min()) < 0 or int(ids.max()) >= self.shape.vocab:
+            raise ValueError(f"ids are 0 to {self.shape.vocab - 1}; these are not")
+
+
+class _Layer(nn.Module):
+    def __init__(self, shape: Shape):
+        super().__init__()
+        self.norm_attention = _parameter(shape.d_model)
+        self.attention = AttentionLayer(shape, bias=False)
+        self.norm_mlp = _parameter(shape.d_model)
+        self.W_gate = _parameter(shape.d_model, shape.d_ff)
+        self.W_up = _parameter(shape.d_model, shape.d_ff)
+        self.W_down = _parameter(shape.d_ff, shape.d_model)
+
+    def forward(self, x: Tensor, along: Pass, number: int) -> Tensor:
+        x = x + self.attention(rms_norm(x, self.norm_attention), along, number)
+        y = rms_norm(x, self.norm_mlp)
+        return x + (F.silu(y @ self.W_gate) * (y @ self.W_up)) @ self.W_down
+
+
+def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
+    """Return x [..., d_model] divided by its root mean square, times a gain [d_model].
+
+    Source: Zhang & Sennrich 2019, arXiv 1910.07467.
+    """
+    return F.rms_norm(x, gain.shape, gain, NORM_EPSILON)
+
+
+def rotary_turns(positions: Tensor, head_dim: int) -> tuple[Tensor, Tensor]:
+    """Return cosines and sines [seq, head_dim / 2] of the angles of positions [seq]."""
+    exponents = torch.arange(0, head_dim, 2, device=positions.device).float() / head_dim
+    angles = positions[:, None].float() * ROTARY_BASE**-exponents
+    return angles.cos(), angles.sin()
+
+
+def _parameter(*size: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(*size), requires_grad=False)
