@@ -15,7 +15,7 @@ import torch
 from ..exercises.kit import Exercise, Measured
 from . import kernels
 from .compare import difference
-from .observe import Observation, observe_all, untouched_random_state
+from .observe import Observation, observe_all, quiet, untouched_random_state
 from .oracle import VISIBLE_SEED, Mistake, Oracle, matches
 from .syntax import read
 
@@ -95,7 +95,7 @@ def source_of(program: Any) -> str:
 def rules_kept(exercise: Exercise, program: Any) -> dict[str, Measured]:
     """Each structural rule of the exercise, measured on the program."""
     kept = {}
-    with untouched_random_state():
+    with untouched_random_state(), quiet():
         for rule in exercise.rules:
             try:
                 if exercise.kind == "kernel":
