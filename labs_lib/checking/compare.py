@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -147,6 +148,7 @@ def _close(exercise: Exercise, want: Leaf, got: Leaf) -> np.ndarray:
     both_nan = np.isnan(want.value) & np.isnan(got.value)
     with np.errstate(invalid="ignore"):
         near = np.abs(got.value - want.value) <= limit.atol + limit.rtol * np.abs(want.value)
+    near &= np.isfinite(want.value)  # every number lies within an infinite tolerance
     return near | (want.value == got.value) | both_nan
 
 
@@ -158,7 +160,8 @@ def _difference_number(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
             return []
         return [f"{_show(g)}{' ' + exercise.unit if exercise.unit else ''} is not it"]
     limit = exercise.tolerances["number"]
-    if w == g or abs(g - w) <= limit.atol + limit.rtol * abs(w) or (w != w and g != g):
+    near = math.isfinite(w) and abs(g - w) <= limit.atol + limit.rtol * abs(w)
+    if w == g or near or (w != w and g != g):
         return []
     return [f"{where}got {_show(g)}, wanted {_show(w)}"]
 

@@ -1,0 +1,27 @@
+"""A number is never within tolerance of infinity or of NaN."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from labs_lib.checking.compare import difference
+from labs_lib.checking.observe import Observation, flatten
+from labs_lib.exercises import exercise
+
+ITEM = exercise("lab00.first_tensor")
+VALUES = [0.0, -1e30, math.inf, -math.inf, math.nan]
+
+
+def differs(want, got):
+    return bool(difference(ITEM, Observation(flatten(want)), Observation(flatten(got))))
+
+
+@pytest.mark.parametrize("want", VALUES)
+@pytest.mark.parametrize("got", VALUES)
+def test_infinity_and_nan_equal_only_themselves(want, got):
+    same = want == got or (math.isnan(want) and math.isnan(got))
+    assert differs(want, got) != same
+    assert differs(torch.tensor([1.0, want]), torch.tensor([1.0, got])) != same
