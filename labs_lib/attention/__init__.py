@@ -7,6 +7,10 @@ In the order of the course; each is proved equal to the one before it, with copi
     per_head      a small matrix for each head, and the loop over heads
     fused         one large matrix for all heads, no loop
     multi_head    the heads merged by W_O: the whole layer
+    grouped       query heads that share keys and values; ordinary heads merged into shared ones
+    rotary        positions as angles
+    cache         keys and values made once and kept for the tokens that follow
+    latent        a short latent kept in their place, and attention on latents alone
     online_softmax  a row of scores that arrives in blocks, in three passes, two, one
     flash         tiles of queries and keys, and no n x n tensor, forth and back
 """
