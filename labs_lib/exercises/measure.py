@@ -17,7 +17,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "addmv", "linear")
-COPIES = ("_to_copy", "clone", "lift_fresh_copy")
 
 
 def operators(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Counter[str]:
@@ -40,12 +39,17 @@ def largest_allocation(program: Callable[..., Any], *args: Any, **kwargs: Any) -
     return record.largest
 
 
-def peak_memory(program: Callable[..., Any], *args: Any, copies: bool = True, **kwargs: Any) -> int:
+def peak_memory(
+    program: Callable[..., Any],
+    *args: Any,
+    counted: Callable[[torch.Tensor], bool] = lambda made: True,
+    **kwargs: Any,
+) -> int:
     """The most bytes that tensors made during one call took at one time, its result included.
 
-    With `copies=False` those that only hold another tensor's numbers again don't count.
+    A new tensor for which `counted` is false doesn't count.
     """
-    with _Memory(copies=copies) as record:
+    with _Memory(counted) as record:
         program(*args, **kwargs)
     return record.peak
 
@@ -63,19 +67,18 @@ class _Record(TorchDispatchMode):
 class _Memory(TorchDispatchMode):
     """Follows every storage that an operator makes until it is freed."""
 
-    def __init__(self, copies: bool = True) -> None:
+    def __init__(self, counted: Callable[[torch.Tensor], bool] = lambda made: True) -> None:
         super().__init__()
-        self.copies, self.largest, self.peak = copies, 0, 0
+        self.counted, self.largest, self.peak = counted, 0, 0
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         known = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
         self._alive = {key: one for key, one in self._alive.items() if not one[0].expired()}
-        counted = self.copies or func.overloadpacket.__name__ not in COPIES
-        for made in _tensors(out) if counted else ():
+        for made in _tensors(out):
             storage = made.untyped_storage()
-            if storage._cdata not in known | set(self._alive):
+            if storage._cdata not in known | set(self._alive) and self.counted(made):
                 self._alive[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
                 self.largest = max(self.largest, storage.nbytes() // made.element_size())
         self.peak = max(self.peak, sum(size for _, size in self._alive.values()))
