@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,7 +42,6 @@ def header(flags: list[str]) -> Path:
         return plain
     key = cache.key_of(
         "header",
-        str(plain),
         *flags,
         compilers.version(compiler),
         compilers.header_hash(),
@@ -49,13 +49,27 @@ def header(flags: list[str]) -> Path:
     )
 
     def build(folder: Path) -> None:
-        (folder / "labs.h").write_text(f'#include "{plain}"\n', encoding="utf-8")
-        command = [compiler, *flags, "-x", "c++-header", "labs.h", "-o", "labs.h.gch"]
+        # No path in it: a copy of the course on the same machine may take what another one built.
+        (folder / "labs.h").write_text(f'#include "{plain.name}"\n', encoding="utf-8")
+        command = [compiler, *flags, f"-I{compilers.HOST}", "-x", "c++-header", "labs.h"]
+        command += ["-o", "labs.h.gch"]
         done = _call(command, folder)
         if done.returncode:
             raise BuildError(f"The header of kernels could not be built:\n{done.stderr}")
 
     return cache.get(key, "labs.h.gch", build).with_suffix("")
+
+
+def shared(folder: Path) -> Path:
+    """Copies of the runner and the precompiled headers, for processes whose cache is empty.
+
+    They are found where LABS_CUDA_SHARED names the folder; nothing is ever written there.
+    """
+    flags = [compilers.host_flags(trace) for trace in (False, True)]
+    for made in (runner(), *(header(one) for one in flags)):
+        if made != compilers.HOST / "cuda_host.h":
+            shutil.copytree(made.parent, folder / made.parent.name, dirs_exist_ok=True)
+    return folder
 
 
 def host_library(
@@ -80,7 +94,8 @@ def host_library(
     def build(folder: Path) -> None:
         cell = folder / Path(filename).name
         cell.write_text(text, encoding="utf-8")
-        include = [f"-I{compilers.HOST / 'include'}", "-include", header(flags)]
+        include = [f"-I{compilers.HOST / 'include'}", f"-I{compilers.HOST}"]
+        include += ["-include", header(flags)]
         command = [compiler, *flags, *map(str, include), "-x", "c++", "-c", cell.name]
         done = _call([*command, "-o", "kernel.o"], folder)
         if done.returncode == 0:
@@ -171,8 +186,8 @@ def _call(command: list[str], folder: Path | None = None) -> subprocess.Complete
 
 COMPILER_SECONDS, COMPILER_GIB = 30, 4
 _LIMITED = (
-    f"ulimit -t {COMPILER_SECONDS}; ulimit -v {COMPILER_GIB << 20} 2>/dev/null; "
-    'ulimit -f 400000; ulimit -c 0; exec "$0" "$@"'
+    f"ulimit -t {COMPILER_SECONDS} 2>/dev/null; ulimit -v {COMPILER_GIB << 20} 2>/dev/null; "
+    'ulimit -f 400000 2>/dev/null; ulimit -c 0 2>/dev/null; exec "$0" "$@"'
 )
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from labs_lib import cuda
-from labs_lib.cuda import cache, compilers
+from labs_lib.cuda import build, cache, compilers
 
 # The room without its torch: the processes of these tests start in no time.
 LIGHT = """
@@ -145,3 +145,17 @@ def test_available_says_where_kernels_run(monkeypatch):
     none = cuda.Available(None, None, None)
     assert not none and "no C++ compiler" in str(none)
     assert str(cuda.Available("g++", "H200", "nvcc")) == "Kernels run on H200 and on the CPU."
+
+
+def test_an_empty_cache_takes_runner_and_headers_from_a_shared_folder(tmp_path, monkeypatch):
+    shared = build.shared(tmp_path / "shared")
+    before = sorted(shared.rglob("*"))
+    assert sum(path.name in ("runner", "labs.h.gch") for path in before) == 3
+    monkeypatch.setenv("LABS_CUDA_CACHE", str(tmp_path / "own"))
+    monkeypatch.setenv("LABS_CUDA_SHARED", str(shared))
+    x = torch.zeros(4)
+    kernel = cuda.compile("__global__ void k(float* x) { x[threadIdx.x] = sqrtf(threadIdx.x); }")
+    assert kernel.trace[1, 4](x).clean and x[3] == 3**0.5
+    own = [path.name for path in (tmp_path / "own").rglob("*") if path.is_file()]
+    assert own.count("kernel.so") == 1 and "runner" not in own and "labs.h.gch" not in own
+    assert sorted(shared.rglob("*")) == before
