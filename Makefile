@@ -1,7 +1,8 @@
 # Attention Labs. `make lab` is all that a student needs; `make help` says the rest.
 #
 # Works in a folder whose path has spaces or letters of any script: every target is relative.
-# PYTHON picks the interpreter, PIP_ARGS goes to pip when packages are installed.
+# PYTHON picks the interpreter, PIP_ARGS goes to pip when packages are installed, MODELS=0 leaves the
+# pretrained models out: they come last, and without a network set-up is whole without them.
 
 SHELL := /bin/sh
 IN_RANGE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -55,6 +56,9 @@ $(READY): requirements.lock pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r requirements.lock
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@pwd -P > $(READY)
+ifneq ($(MODELS),0)
+	@$(PY) -m labs_lib.cli models get || true
+endif
 
 lint: $(READY)
 	$(PY) -m ruff check .

@@ -28,6 +28,7 @@ For students
   labs reset EXERCISE          bring an exercise's stub back; a copy is kept
   labs submit --id ID          pack the notebooks for the instructor
   labs doctor                  what this machine can do, and how to get what is missing
+  labs models [get]            the pretrained models: what is here, fetch, verify, remove
   labs claims [02]             what the lessons say, and what the labs measure
 
 For instructors and authors
@@ -153,6 +154,11 @@ def _add_student_commands(command: Callable[..., argparse.ArgumentParser]) -> No
     add("--id", required=True, metavar="ID", help="your id, as your instructor knows it")
     add("--out", type=Path, metavar="FILE", help="the archive; without it, ID.zip in the course")
     command(_doctor)
+    add = command(_models).add_argument
+    actions = ("list", "get", "verify", "remove")
+    add("action", nargs="?", choices=actions, default="list", help="list unless another is given")
+    add("names", nargs="*", metavar="NAME", help="minilm or smollm2; without a name, both")
+    add("--cache", type=Path, metavar="DIR", help="another folder than the user's cache")
     add = command(_claims).add_argument
     add("lab", nargs="?", metavar="NN", help="one lab only")
     add("--verdict", metavar="V", help="true, within-limits, wrong or unverifiable only")
@@ -237,6 +243,24 @@ def _doctor(options: argparse.Namespace) -> int:
     from .workbook.doctor import show
 
     return 0 if show() else 1
+
+
+def _models(options: argparse.Namespace) -> int:
+    """Pretrained models: list them, get them, verify every byte of them, remove them.
+
+    Wheels are fetched by pip from the index that it is set to; nothing is installed.
+    """
+    from .models import command
+
+    if options.action == "list":
+        command.show(options.names, options.cache)
+    elif options.action == "get":
+        command.get(options.names, options.cache)
+    elif options.action == "remove":
+        command.remove(options.names, options.cache)
+    else:
+        return 0 if command.verify(options.names, options.cache) else 1
+    return 0
 
 
 def _claims(options: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,18 +78,23 @@ def require(name: str, cache: Path | None = None) -> Status:
     Raises MissingModel or BrokenModel, each with the command that helps.
     """
     found = status(name, cache)
-    where = "" if cache is None else f" --cache {cache}"
-    command = f"labs models get {found.entry.name}{where}"
+    command = command_to_get(name, cache)
     if found.state == MISSING:
         raise MissingModel(
-            f"{found.entry.title} is not on this machine; `{command}` fetches it "
+            f"{found.entry.title} is not on this machine; {command} fetches it "
             f"({megabytes(found.entry.size)})"
         )
     if found.state == BROKEN:
-        raise BrokenModel(f"{found.problem}; `{command}` mends it")
+        raise BrokenModel(f"{found.problem}; {command} mends it")
     if not (found.folder / CHECKED).exists():
         remember(found.folder)
     return found
+
+
+def command_to_get(name: str, cache: Path | None = None) -> str:
+    """Return the command that fetches a model or mends it, in backticks."""
+    where = "" if cache is None else f" --cache {shlex.quote(str(cache))}"
+    return f"`labs models get {name}{where}`"
 
 
 def remember(folder: Path) -> None:

@@ -33,7 +33,7 @@ WORDS = [  # what pip says, what we say
     (
         r"NewConnection|NameResolution|Temporary failure|Network is unreachable|Max retries"
         r"|[Tt]imed out|ProxyError|Retrying \(",
-        "the package index does not answer; are you online?",
+        "the package index does not answer (is this machine online?)",
     ),
     (
         r"No matching distribution|Could not find a version",

@@ -36,6 +36,6 @@ def load(
     except SafetensorError as error:
         raise on_disk.BrokenModel(
             f"{found.folder / 'model.safetensors'} can't be read ({error}); "
-            f"`labs models get {name}` mends it"
+            f"{on_disk.command_to_get(name, cache)} mends it"
         ) from error
     return model.to(device)

@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..models.cache import status
+from ..models.catalog import MODELS
 from ..paths import home
 
 OK, MISSING, OPTIONAL = "ok", "missing", "optional"
@@ -181,7 +183,20 @@ def _sandbox() -> Row:
 
 
 def _models() -> Row:
-    return Row("models", OPTIONAL, "none needed yet; they come with lab 06")
+    found = [status(name) for name in MODELS]
+    broken = [one for one in found if one.state == "broken"]
+    if broken:
+        how = f"`labs models get {broken[0].entry.name}` mends it"
+        return Row("models", OPTIONAL, broken[0].problem, how)
+    missing = [one.entry for one in found if one.state == "missing"]
+    if missing:
+        names = " and ".join(what.title for what in missing)
+        size = sum(what.size for what in missing) / 1e6
+        how = f"`labs models get` fetches {size:.0f} MB; only labs 06 and 07 use them"
+        return Row("models", OPTIONAL, f"{names} not here", how)
+    size = sum(one.bytes for one in found) / 1e6
+    names = " and ".join(one.entry.title for one in found)
+    return Row("models", OK, f"{names}, {size:.0f} MB on disk")
 
 
 def _memory() -> Row:
