@@ -142,6 +142,22 @@ RUNGS = (
         needs=_GROUPED,
     ),
     Rung(
+        "flash_forward_mma",
+        "flash_half",
+        "Scores and weighted sums on tensor cores, in half; maxima and sums stay in float.",
+        ("tiles(n_q, 64)", "n_head", "batch"),
+        (128,),
+        {
+            "q": (f"2 * {_QUERIES}", "0"),
+            "k": ("2 * batch * n_head * head_dim * fetched(64, 32)", "0"),
+            "v": ("2 * batch * n_head * head_dim * fetched(64, 32)", "0"),
+            "o": ("0", f"2 * {_QUERIES}"),
+            "lse": ("0", f"4 * {_ROWS}"),
+        },
+        shared="256 * (16 * tiles(head_dim, 16) + 8) + 15616",
+        needs=_GROUPED,
+    ),
+    Rung(
         "flash_backward_delta",
         "flash_backward_delta",
         "What all gradients of a row share, once: the sum of d_o times o.",

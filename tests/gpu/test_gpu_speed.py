@@ -14,51 +14,72 @@ import torch
 
 from labs_lib.cuda import ladder, trials
 
+FLASH = {
+    "batch": 1, "n_head": 16, "n_kv_head": 16, "n_q": 2048, "n_k": 2048, "head_dim": 64,
+    "causal": 0,
+}  # fmt: skip
 SIZES = {
     "scores": {"n_q": 4096, "n_k": 4096, "head_dim": 128},
     "softmax": {"rows": 8192, "cols": 4096},
     "transpose": {"rows": 8192, "cols": 8192},
-    "attention": {
-        "batch": 4, "n_head": 12, "n_q": 1024, "n_k": 1024, "head_dim": 64, "causal": 0,
-    },
-}  # fmt: skip
+    "attention": FLASH,
+}
+
+
+def sizes_of(rung):
+    """Sizes that keep a large GPU busy."""
+    return SIZES.get(rung.family, FLASH)
+
+
+def sdpa(arguments):
+    return torch.nn.functional.scaled_dot_product_attention(*arguments[:3])
+
+
 TORCH = {
     "scores": lambda a: a[0] @ (a[1] if a[1].shape[0] == a[0].shape[1] else a[1].T),
     "softmax": lambda a: a[0].softmax(-1),
     "transpose": lambda a: a[0].T.contiguous(),
-    "attention": lambda a: torch.nn.functional.scaled_dot_product_attention(*a[:3]),
+    "attention": sdpa,
+    "flash": sdpa,
+    "flash_half": sdpa,
 }
 
 
-def timed(milliseconds, name):
+def timed(milliseconds, rung):
     """Milliseconds of a rung and of torch on the same tensors; right after the timing too."""
-    rung = ladder.rung(name)
-    sizes = SIZES[rung.family]
+    sizes = sizes_of(rung)
     made = trials.trial(rung, sizes, device="cuda")
     launch = rung.compile()[rung.geometry(sizes)]
     ours = milliseconds(lambda: launch(*made.arguments))
-    theirs = milliseconds(lambda: TORCH[rung.family](made.arguments))
+    torchs = TORCH.get(rung.family)
+    theirs = milliseconds(lambda: torchs(made.arguments)) if torchs else float("nan")
+    within = max(1e-4, made.within)
     for out, wanted in made.wanted.items():
-        torch.testing.assert_close(made.outputs[out].double().cpu(), wanted, atol=1e-4, rtol=1e-4)
+        got = made.outputs[out].double().cpu()
+        torch.testing.assert_close(got, wanted, atol=within, rtol=within)
     return ours, theirs
 
 
 def test_the_ladder_timed_against_torch(milliseconds, capsys):
     """A table of every rung; tiles beat naive kernels, and nothing beats the memory itself."""
-    times = {rung.name: timed(milliseconds, rung.name) for rung in ladder.RUNGS}
+    times = {rung.name: timed(milliseconds, rung) for rung in ladder.RUNGS}
+    lines = [f"{'kernel':30} {'ms':>9} {'torch ms':>9} {'GB/s asked for':>15}"]
+    for rung in ladder.RUNGS:
+        ours, theirs = times[rung.name]
+        moved = sum(map(sum, rung.traffic(sizes_of(rung)).values())) / ours / 1e6
+        lines.append(f"{rung.name:30} {ours:9.3f} {theirs:9.3f} {moved:15.0f}")
     with capsys.disabled():
-        print(
-            f"\n{torch.cuda.get_device_name()}\n{'kernel':30} {'ms':>9} {'torch ms':>9} {'GB/s':>9}"
-        )
-        for name, (ours, theirs) in times.items():
-            rung = ladder.rung(name)
-            moved = sum(map(sum, rung.traffic(SIZES[rung.family]).values())) / ours / 1e6
-            print(f"{name:30} {ours:9.3f} {theirs:9.3f} {moved:9.0f}")
+        print("", torch.cuda.get_device_name(), *lines, sep="\n")
     assert times["scores_register_tiles"][0] < times["scores_tiled"][0] < times["scores_naive"][0]
     assert times["transpose_without_conflicts"][0] < times["transpose_naive"][0]
+    assert times["flash_forward"][0] < times["attention_per_head_blocks"][0]
+    assert times["flash_forward_mma"][0] < times["flash_forward"][0]
     for name in ("transpose_naive", "transpose_tiled", "transpose_without_conflicts"):
         bytes_a_second = 2 * 4 * 8192 * 8192 / times[name][0] * 1e3
         assert bytes_a_second < 20e12, "faster than any GPU's memory: the launch did not run"
+    floating = 4 * 16 * 2048 * 2048 * 64  # the two products of attention
+    for name in ("flash_forward", "flash_forward_mma"):
+        assert floating / times[name][0] * 1e3 < 3e15, "faster than any GPU's tensor cores"
 
 
 PROFILED = """
