@@ -12,7 +12,7 @@ import copy
 import os
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -31,6 +31,7 @@ FINDINGS, CLEAN = "findings", "none"
 SECONDS = 4  # of processor time for one launch of a check
 AT_A_TIME = 2
 MOST_DETAILS = 3
+_ONE_AT_A_TIME = threading.RLock()  # standard output is swallowed for the whole process
 _PAIR = re.compile(r"(reads|writes) it in line .*?, (?:thread|block) \(.*?\) (reads|writes)")
 
 
@@ -59,12 +60,12 @@ class KernelRuns(Sequence[Observation]):
         number = index % len(self) % len(self.cases)
         if number in self._made:
             return self._made[number]
-        with quiet(), _LITTLE_TIME:
+        with _ONE_AT_A_TIME, quiet(), _LITTLE_TIME:
             return self._get(number)
 
     def everything(self) -> list[Observation]:
         """All observations; launches run two at a time."""
-        with quiet(), _LITTLE_TIME, ThreadPoolExecutor(AT_A_TIME) as pool:
+        with _ONE_AT_A_TIME, quiet(), _LITTLE_TIME, ThreadPoolExecutor(AT_A_TIME) as pool:
             first = self._get(0)  # alone: what never ends or never compiles is told at once
             made = [first, *pool.map(self._get, range(1, len(self.cases)))]
         return [*made, first]
@@ -129,10 +130,17 @@ def kernel_of(exercise: Exercise, program: Any) -> Kernel:
     raise CompileError(f"there is no kernel called {exercise.called} in the cell")
 
 
-def compile_traced(source: str) -> None:
-    """Build what a text needs to be observed, so that it is there when it is asked for."""
-    with contextlib.suppress(CudaError):
-        _compiled(source)
+def built(texts: Sequence[str]) -> Iterator[None]:
+    """Yield when what a text needs to be observed is built, for each in turn.
+
+    Two are built at a time, ahead of the one that is looked at; whoever stops early drops the rest.
+    """
+    pool = ThreadPoolExecutor(AT_A_TIME)
+    try:
+        for ready in [pool.submit(_try_to_compile, text) for text in texts]:
+            yield ready.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def is_kernel(program: Any) -> bool:
@@ -180,6 +188,11 @@ def _compiled(source: str) -> Module:
     first, _, rest = source.partition("\n")
     text = rest if first.startswith("%%cuda") else source
     return Module(text, DEFAULT_ARCH, "cell.cu", traced=True)
+
+
+def _try_to_compile(source: str) -> None:
+    with contextlib.suppress(CudaError):
+        _compiled(source)
 
 
 def _own_names(exercise: Exercise, kernel: Kernel) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -12,7 +11,7 @@ from ..exercises import exercise as find_exercise
 from ..exercises.kit import Exercise
 from . import shipped
 from .compare import same
-from .kernels import AT_A_TIME, KernelRuns, compile_traced
+from .kernels import KernelRuns, built
 from .observe import Observation, observe_all
 
 VISIBLE_SEED = 0
@@ -98,14 +97,12 @@ def _reference(name: str, seed: int) -> list[Observation]:
 def _kernel_mistakes(name: str, seed: int) -> Iterator[Mistake]:
     """Wrong kernels, compiled two at a time ahead of the one that is looked at."""
     texts = [wrong.program for wrong in shipped.answer(name).wrong]
-    pool = ThreadPoolExecutor(AT_A_TIME)
+    ready = built(texts)
     try:
-        ready = [pool.submit(compile_traced, text) for text in texts]
-        for mistake, built in zip(_lazy_mistakes(name, seed), ready, strict=True):
-            built.result()
+        for mistake, _ in zip(_lazy_mistakes(name, seed), ready, strict=True):
             yield mistake
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        ready.close()
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def render(
     asked = {"": {"decimals": exercise.decimals}} if exercise.decimals is not None else {}
     for index, observation in enumerate(observations):
         lines.append(f"case {index + 1}")
-        lines += _observation(observation, places.get(str(index), asked))
+        lines += case_lines(observation, places.get(str(index), asked))
     return "\n".join([*lines, *(_rule(name, kept) for name, kept in rules.items())])
 
 
@@ -44,7 +44,8 @@ def _rule(name: str, kept: Measured) -> str:
     return f"rule {name}: broken {words}".rstrip()
 
 
-def _observation(observation: Observation, places: Mapping[str, Any]) -> Iterable[str]:
+def case_lines(observation: Observation, places: Mapping[str, Any]) -> list[str]:
+    """What is printed of one case, below its number."""
     told = [f"  | {line}" for detail in observation.details for line in detail.split("\n")]
     if observation.raised:
         message = " ".join(observation.message.split())[:300]

@@ -22,12 +22,14 @@ def _magic(shell):
         """Compiles the cell; each kernel is then a name: `scores[grid, block](q, k, s, n)`.
 
         `%%cuda --arch sm_90` chooses whose limits hold; `%%cuda --only scores` keeps that kernel
-        alone; `%%cuda name` also keeps the module.
+        alone; `--traced` builds for traces first; `%%cuda name` also keeps the module.
         """
-        arch, only, name = _options(line)
+        words = shlex.split(line)
+        traced = "--traced" in words
+        arch, only, name = _options([word for word in words if word != "--traced"])
         _forget(shell, cell)
         try:
-            module = Module(cell, check_arch(arch), "cell.cu")
+            module = Module(cell, check_arch(arch), "cell.cu", traced=traced)
             ready = [n for n in module if module.signatures[n].ready and only in (None, n)]
             if only and not ready:
                 raise CompileError(f"there is no kernel called {only} in the cell")
@@ -60,8 +62,7 @@ def _refuse_taken(shell, names: Iterable[str]) -> None:
             )
 
 
-def _options(line: str) -> tuple[str | None, str | None, str | None]:
-    words = shlex.split(line)
+def _options(words: list[str]) -> tuple[str | None, str | None, str | None]:
     found: dict[str, str] = {}
     for option, example in (("--arch", "sm_90"), ("--only", "scores")):
         if option in words:

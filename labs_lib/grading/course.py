@@ -47,6 +47,11 @@ class Course:
             for e in self.exercises
         ]
 
+    @cached_property
+    def kernels(self) -> dict[str, str]:
+        """The exercises that ask for a CUDA kernel, each with the kernel's name."""
+        return {e.name: e.called for e in self.exercises if e.kind == "kernel"}
+
     @property
     def file(self) -> Path:
         """The released solution notebook."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from ..cuda import BuildError
 from ..errors import UsageError
 from ..notebook.matching import match
 from ..notebook.reading import Unreadable
@@ -185,8 +186,12 @@ def _lab(course: Course, files: Sorted, keys: _Keys, notes: list[str]) -> list[O
     known = [without_run(item, answers[item.name]) for item in course.exercises]
     if all(known):
         return known
-    key = keys.of(course)
-    prepared = transplant(course.notebook, answers, key.expected)
+    try:
+        key = keys.of(course)
+    except BuildError as error:  # no compiler on this machine: nobody's fault but its own
+        missing = [outcome(item, "infrastructure", str(error)) for item in course.exercises]
+        return [one or other for one, other in zip(known, missing, strict=True)]
+    prepared = transplant(course.notebook, answers, key.expected, course.kernels)
     with tempfile.TemporaryDirectory(prefix="run-", dir=keys.folder) as folder:
         runs = run_notebook(prepared, policy=key.policy, out=Path(folder))
     return judge(key, answers, runs)

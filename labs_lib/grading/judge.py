@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..exercises.kit import Exercise
 from ..notebook.matching import Answer
+from .kernel_text import MAX_CHARS
 from .key import Key
 from .printed import Printed, explain
 from .run import CellRun
 from .structure import structure
+from .transplant import kernel_text
 
 STATUSES = (
     "pass",
@@ -86,7 +89,24 @@ def without_run(item: Exercise, answer: Answer) -> Outcome | None:
         return outcome(item, "needs-review", answer.doubt, **told)
     if not answer.attempted:
         return outcome(item, "not-attempted", "Nothing was written in the answer cell.", **told)
+    if item.kind == "kernel":
+        return _no_kernel(item, answer, told)
     return None
+
+
+def _no_kernel(item: Exercise, answer: Answer, told: Mapping[str, Any]) -> Outcome | None:
+    """The outcome of an answer without a `%%cuda` cell, or with one that is no kernel's size."""
+    text = kernel_text(answer, item.called)
+    if len(text) > MAX_CHARS:
+        sentence = f"The cell holds {len(text)} characters, more than a kernel has."
+        return outcome(item, "needs-review", sentence, **told)
+    if text.strip():
+        return None
+    if "cuda.compile" in answer.source:
+        sentence = "The kernel is compiled by Python; a graded kernel is a cell of its own."
+        return outcome(item, "needs-review", sentence, **told)
+    sentence = f"The first line of the cell is not %%cuda, so {item.called} is no kernel."
+    return outcome(item, "fail", sentence, **told)
 
 
 def _judge_one(
@@ -112,6 +132,9 @@ def _status(item: Exercise, key: Key, found: _Evidence) -> tuple[str, list[str],
     check = found.check
     if check is None:
         return "infrastructure", ["The run left no result of this check."], ""
+    built = [run.ename for run in (*found.answers, check)]
+    if item.kind == "kernel" and "BuildError" in built:
+        return "infrastructure", ["There is no compiler for kernels where the run took place."], ""
     if check.status == "infrastructure" or any(run.status != "ok" for run in found.setup):
         return "infrastructure", ["The run failed for a reason of the grader's machine."], ""
     if check.status == "ok":
@@ -121,10 +144,10 @@ def _status(item: Exercise, key: Key, found: _Evidence) -> tuple[str, list[str],
         return _STOPPED[stopped], [_stop_sentence(stopped, check.reason)], ""
     broken = next((run for run in found.answers if run.status == "error"), None)
     if check.status == "error":
-        return "error", _error_lines(broken or check), ""
+        return "error", _error_lines(broken or check, item), ""
     if Printed(check.stdout).is_not_attempted(item.name):
         if broken is not None:
-            return "error", _error_lines(broken), ""
+            return "error", _error_lines(broken, item), ""
         return "not-attempted", [_not_attempted(item)], ""
     return explain(item, check.stdout, key.expected[item.name], key.mistakes[item.name])
 
@@ -149,7 +172,9 @@ def _stop_sentence(stopped: str, reason: str) -> str:
     return f"{said} ({reason})" if reason else said
 
 
-def _error_lines(run: CellRun) -> list[str]:
+def _error_lines(run: CellRun, item: Exercise) -> list[str]:
+    if item.kind == "kernel" and run.role == "answer" and run.evalue:
+        return ["The kernel could not be built:", *run.evalue[:600].split("\n")]
     where = "Your cell" if run.role == "answer" else "The check"
     line = re.search(r"line (\d+)", run.evalue) or re.search(r"^-+> *(\d+)", run.traceback, re.M)
     place = f" in line {line[1]}" if line else ""
@@ -173,4 +198,4 @@ def _structure(item: Exercise, answers: Mapping[str, Answer]) -> tuple[str, list
 
 
 def _not_attempted(item: Exercise) -> str:
-    return f"{item.called} has no {'body' if item.kind == 'function' else 'value'} yet."
+    return f"{item.called} has no {'body' if item.is_program else 'value'} yet."

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..answers import Wrong, answer
+from ..answers import answer
 from ..authoring.handout import build_library
+from ..cuda import build
 from ..paths import data
 from .course import Course
 from .places import choose
+from .printed import Mistakes
 from .run import CellRun, run_notebook
 from .sandbox import Limits, Policy
 from .transplant import of_solution, transplant
@@ -35,7 +37,7 @@ class Key:
 
     course: Course
     expected: Mapping[str, str]
-    mistakes: Mapping[str, tuple[tuple[Wrong, str], ...]]
+    mistakes: Mapping[str, Mistakes]
     policy: Policy
 
 
@@ -68,20 +70,42 @@ def _policy(
     handout = folder / "handout"
     handout.mkdir(parents=True)
     build_library(handout, course.lab, for_grading=True)
+    environment: dict[str, str] = {}
+    readable: tuple[Path, ...] = ()
+    if course.kernels:
+        readable = (_shared_builds(folder / "cuda"),)
+        environment = {"LABS_CUDA_SHARED": str(readable[0])}
     for name in _DATA:
         if (data() / name).is_file():
             (handout / "data").mkdir(exist_ok=True)
             shutil.copyfile(data() / name, handout / "data" / name)
     run_json = folder / "run.json"
     run_json.write_text(json.dumps(run), encoding="utf-8")
-    return Policy(limits=limits, handout=handout, run_json=run_json, level=level)
+    return Policy(
+        limits=limits,
+        handout=handout,
+        run_json=run_json,
+        readable=readable,
+        environment=environment,
+        level=level,
+    )
+
+
+def _shared_builds(folder: Path) -> Path:
+    """The runner and headers of kernels, read-only for all: each fenced kernel begins without."""
+    build.shared(folder)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+    return folder
 
 
 def _confirm(course: Course, expected: Mapping[str, str], policy: Policy, out: Path) -> None:
     """Run the solution as a student's notebook is run; it has to print what the references do."""
     solution = course.solution()
     runs = run_notebook(
-        transplant(solution, of_solution(solution), expected), policy=policy, out=out
+        transplant(solution, of_solution(solution), expected, course.kernels),
+        policy=policy,
+        out=out,
     )
     for run in runs:
         if run.status != "ok":

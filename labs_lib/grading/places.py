@@ -9,8 +9,9 @@ place, and on this seed every wrong program prints something else than the refer
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ import torch
 from torch.utils._pytree import tree_map
 
 from ..answers import Answer, Wrong
+from ..checking.kernels import KernelRuns, built
+from ..checking.kernels import read as read_kernel
 from ..checking.observe import Leaf, Observation, observe_all
-from ..checking.render import render
+from ..checking.render import case_lines, render
 from ..checking.syntax import read
 from ..checking.verdict import rules_kept, source_of
-from ..exercises.kit import Case, Exercise
+from ..exercises.kit import Case, Exercise, Measured
 from .rounding import ARRAYS, PlacesError, Values, flattened
 
 EXACT_DECIMALS = 12
@@ -37,7 +40,7 @@ class Chosen:
 
     places: Places
     expected: str
-    mistakes: tuple[tuple[Wrong, str], ...]
+    mistakes: tuple[tuple[Wrong, str | KernelCases], ...]
 
 
 def choose(exercise: Exercise, answer: Answer, seed: int) -> Chosen:
@@ -48,9 +51,9 @@ def choose(exercise: Exercise, answer: Answer, seed: int) -> Chosen:
             if a wrong program can't be told from the reference.
     """
     want = _see(exercise, answer.reference, seed)
-    wrong = {one.name: _see(exercise, one.program, seed) for one in answer.wrong}
+    wrong = {one.name: _see(exercise, one.program, seed, lazily=True) for one in answer.wrong}
     places: Places = {}
-    if exercise.kind == "function":
+    if exercise.is_program:
         _require_plain(exercise, want.observations)
         values = _values(exercise, answer, seed, want.observations)
         rng = np.random.default_rng([seed, zlib.crc32(exercise.name.encode("utf-8")), 1])
@@ -62,36 +65,82 @@ def choose(exercise: Exercise, answer: Answer, seed: int) -> Chosen:
     return Chosen(
         places,
         want.text(exercise, places),
-        tuple((one, wrong[one.name].text(exercise, places)) for one in answer.wrong),
+        tuple((one, wrong[one.name].kept(exercise, places)) for one in answer.wrong),
     )
+
+
+@dataclass(frozen=True)
+class KernelCases:
+    """What a wrong kernel prints of each case; it is launched when a case is first asked for."""
+
+    observations: Sequence[Observation]
+    places: Places
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    def case(self, index: int) -> list[str]:
+        """The lines of one case, without what the trace says of the kernel's own lines."""
+        plain = replace(self.observations[index], details=())
+        return case_lines(plain, self.places.get(str(index), {}))
 
 
 @dataclass(frozen=True)
 class _Seen:
     """What a program did on the cases of the seed, and which rules it kept."""
 
-    observations: list[Observation]
-    rules: Mapping[str, bool]
+    observations: Sequence[Observation]
+    measure: Callable[[], Mapping[str, Measured]]
 
     def text(self, exercise: Exercise, places: Places) -> str:
         """What a graded check of it prints."""
-        return render(exercise, self.observations, self.rules, places)
+        return render(exercise, self.observations, self.measure(), places)
+
+    def kept(self, exercise: Exercise, places: Places) -> str | KernelCases:
+        """The same for recognising it later; a kernel's is made case by case."""
+        if exercise.kind == "kernel":
+            return KernelCases(self.observations, places)
+        return self.text(exercise, places)
+
+    def prints_as(self, other: _Seen, exercise: Exercise, places: Places) -> bool:
+        """Whether a graded check of both prints the same; only looks as far as it has to."""
+        if exercise.kind != "kernel":
+            return self.text(exercise, places) == other.text(exercise, places)
+        pairs = zip(self.observations, other.observations, strict=True)
+        same = all(
+            case_lines(a, places.get(str(i), {})) == case_lines(b, places.get(str(i), {}))
+            for i, (a, b) in enumerate(pairs)
+        )
+        return same and _kept(self.measure()) == _kept(other.measure())
 
 
-def _see(exercise: Exercise, program: Any, seed: int) -> _Seen:
+def _see(exercise: Exercise, program: Any, seed: int, *, lazily: bool = False) -> _Seen:
     if exercise.kind == "choice" and isinstance(program, str):
         program = program.strip().lower()
+    if exercise.kind == "kernel" and lazily:
+        return _Seen(KernelRuns(exercise, program, seed), cache(lambda: _rules(exercise, program)))
     got = observe_all(exercise, program, seed)
     failed = all(one.raised for one in got)
-    return _Seen(got, rules_kept(exercise, program) if exercise.rules and not failed else {})
+    rules = _rules(exercise, program) if not failed else {}
+    return _Seen(got, lambda: rules)
+
+
+def _kept(rules: Mapping[str, Measured]) -> dict[str, bool]:
+    return {name: bool(found) for name, found in rules.items()}
+
+
+def _rules(exercise: Exercise, program: Any) -> Mapping[str, Measured]:
+    return rules_kept(exercise, program) if exercise.rules else {}
 
 
 def _values(
     exercise: Exercise, answer: Answer, seed: int, want: Sequence[Observation]
 ) -> dict[tuple[str, str], Values]:
     """The numbers of the reference's output by case and path, with how far others lie away."""
-    others = [observe_all(exercise, right.program, seed) for right in answer.right]
-    exact = observe_all(_in_float64(exercise), answer.reference, seed)
+    others, exact = [], []
+    if exercise.kind == "function":  # a kernel's types are its own, and its tolerances are wide
+        others = [observe_all(exercise, right.program, seed) for right in answer.right]
+        exact = observe_all(_in_float64(exercise), answer.reference, seed)
     values = {}
     for index, observation in enumerate(want):
         for path, leaf in observation.leaves.items():
@@ -113,11 +162,10 @@ def _tell_apart(
 ) -> None:
     """Add places until every wrong program prints something else than the reference."""
     for _ in range(ROUNDS):
-        expected = want.text(exercise, places)
         same = [
             one
-            for one in answer.wrong
-            if wrong[one.name].text(exercise, places) == expected
+            for one, _ in zip(answer.wrong, _ready(exercise, answer), strict=True)
+            if wrong[one.name].prints_as(want, exercise, places)
             and not _forbidden(exercise, one.program)
         ]
         if not same:
@@ -134,8 +182,17 @@ def _tell_apart(
     )
 
 
+def _ready(exercise: Exercise, answer: Answer) -> Iterable[None]:
+    """Kernels are compiled two at a time, ahead of the one that is looked at."""
+    if exercise.kind == "kernel":
+        return built([one.program for one in answer.wrong])
+    return [None] * len(answer.wrong)
+
+
 def _forbidden(exercise: Exercise, program: Any) -> bool:
     """Whether a program with right values is caught by reading its text."""
+    if exercise.kind == "kernel":
+        return bool(read_kernel(program, exercise.forbidden).forbidden)
     reading = read(source_of(program), exercise.forbidden)
     return bool(reading.forbidden or reading.doubts)
 

@@ -5,14 +5,28 @@ Shapes, types and the names of results may be told; a wanted number never is.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from ..answers import Wrong
-from ..checking.verdict import NOT_ATTEMPTED
+from ..checking.verdict import CASES_TO_NAME, NOT_ATTEMPTED
 from ..exercises.kit import Exercise
 
-Mistakes = Sequence[tuple[Wrong, str]]  # a wrong program and what it prints
+NOTE = "  | "  # what a trace says of the kernel's own lines; it is shown and never compared
+
+
+class Cases(Protocol):
+    """What a wrong kernel prints, made case by case."""
+
+    def __len__(self) -> int: ...
+
+    def case(self, index: int) -> list[str]:
+        """The lines of one case."""
+
+
+Mistakes = Sequence[tuple[Wrong, str | Cases]]  # a wrong program and what it prints
 
 
 def explain(
@@ -23,15 +37,19 @@ def explain(
     if got.name != item.name:
         return "fail", ["Your notebook changed what the check prints, so it proves nothing."], ""
     if not got.cases:
-        asked = "a function" if item.kind == "function" else "a value"
+        asked = {"function": "a function", "kernel": "a kernel"}.get(item.kind, "a value")
         return "fail", [f"{item.called} is {got.first or 'nothing'}; {asked} is asked."], ""
-    if item.kind != "function":
+    if not item.is_program:
         return _wrong_value(item, mistakes, got)
     index = next((i for i, pair in enumerate(_pairs(want, got)) if pair[0] != pair[1]), None)
     if index is None:
         return "fail", _broken_rules(item, got), ""
-    mistake = _recognise(mistakes, want, got, index)
-    status, lines = _difference(item, want, got, index)
+    if item.kind == "kernel":
+        mistake = _recognise_kernel(mistakes, want, got, index)
+        status, lines = _difference_of_kernel(item, want, got, index)
+    else:
+        mistake = _recognise(mistakes, want, got, index)
+        status, lines = _difference(item, want, got, index)
     if mistake is None:
         return status, lines, ""
     return "fail", [*mistake.says.split("\n"), *lines], mistake.name
@@ -44,19 +62,34 @@ class Printed:
         lines = text.rstrip("\n").split("\n")
         self.name, self.first = lines[0], lines[1].strip() if len(lines) > 1 else ""
         self.cases: list[list[str]] = []
+        self.notes: list[list[str]] = []
         self.rules: dict[str, str] = {}
+        self.counted: dict[str, dict[str, str]] = {}
         for line in lines[1:]:
-            rule = re.fullmatch(r"rule (.*): (kept|broken)", line)
+            rule = re.fullmatch(r"rule (.*?): (kept|broken)(?: (\{.*\}))?", line)
             if re.fullmatch(r"case \d+", line):
                 self.cases.append([])
+                self.notes.append([])
             elif rule:
                 self.rules[rule[1]] = rule[2]
+                self.counted[rule[1]] = _words(rule[3])
+            elif self.cases and line.startswith(NOTE):
+                self.notes[-1].append(line.removeprefix(NOTE))
             elif self.cases:
                 self.cases[-1].append(line)
 
     def is_not_attempted(self, name: str) -> bool:
         """Whether the check of `name` found nothing to check."""
         return self.name == name and self.first == NOT_ATTEMPTED
+
+
+def _words(text: str | None) -> dict[str, str]:
+    """What a broken rule counted, as short texts; nothing where it was not told."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return {str(key): str(value)[:40] for key, value in found.items()}
 
 
 def _pairs(want: Printed, got: Printed) -> list[tuple[list[str] | None, list[str] | None]]:
@@ -79,6 +112,44 @@ def _recognise(mistakes: Mistakes, want: Printed, got: Printed, index: int) -> W
         if shared and (best is None or agreed > best[0]):
             best = (agreed, wrong)
     return best[1] if best else None
+
+
+def _recognise_kernel(mistakes: Mistakes, want: Printed, got: Printed, index: int) -> Wrong | None:
+    """The known mistake that prints the same from the first wrong case on, for a few cases."""
+    best = None
+    window = range(index, min(index + CASES_TO_NAME, len(got.cases) - 1))
+    for wrong, theirs in mistakes:
+        if len(theirs) != len(got.cases) or theirs.case(index) == want.cases[index]:
+            continue
+        if theirs.case(index) != got.cases[index]:
+            continue
+        agreed = sum(theirs.case(i) == got.cases[i] for i in window)
+        if agreed == len(window):
+            return wrong
+        if best is None or agreed > best[0]:
+            best = (agreed, wrong)
+    return best[1] if best else None
+
+
+def _difference_of_kernel(
+    item: Exercise, want: Printed, got: Printed, index: int
+) -> tuple[str, list[str]]:
+    """What stopped the kernel, or what its trace found, in the trace's own sentences."""
+    if index >= len(want.cases) or index >= len(got.cases):
+        return _difference(item, want, got, index)
+    notes = got.notes[index]
+    raised = next((x.strip() for x in got.cases[index] if x.startswith("  raised ")), "")
+    if raised:
+        kind = raised.removeprefix("raised KernelFault: ").partition(":")[0]
+        status = {"timeout": "timeout", "killed": "crash"}.get(kind)
+        status = status or ("fail" if "KernelFault" in raised else "error")
+    elif any(x not in want.cases[index] for x in got.cases[index] if x.startswith("  findings: ")):
+        status = "fail"
+    else:
+        return _difference(item, want, got, index)
+    names = [case.name for case in item.make_cases(0)]
+    first, *more = notes or [raised or "its trace found something wrong"]
+    return status, [f"In the case “{names[index % len(names)]}”: {first}", *more]
 
 
 def _difference(item: Exercise, want: Printed, got: Printed, index: int) -> tuple[str, list[str]]:
@@ -139,5 +210,10 @@ def _wrong_value(item: Exercise, mistakes: Mistakes, got: Printed) -> tuple[str,
 
 
 def _broken_rules(item: Exercise, got: Printed) -> list[str]:
-    broken = [rule.broken for rule in item.rules if got.rules.get(rule.name) != "kept"]
+    broken = [
+        line
+        for rule in item.rules
+        if got.rules.get(rule.name) != "kept"
+        for line in rule.told(got.counted.get(rule.name, {}))
+    ]
     return broken or ["Something else than the check printed into its output."]

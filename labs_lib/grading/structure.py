@@ -10,10 +10,13 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..checking.kernels import read as read_kernel
 from ..checking.syntax import read
 from ..exercises.kit import Exercise
-from ..notebook.bindings import binds, parse, used_names
-from ..notebook.matching import Answer
+from ..notebook.bindings import binds, is_cuda, parse, used_names
+from ..notebook.matching import Answer, Piece
+from .kernel_text import doubts
+from .transplant import kernel_text
 from .ways import around, from_the_library, in_python, opaque, rebound
 
 _MEDDLING = {
@@ -36,18 +39,21 @@ class Structure:
 
 def structure(exercise: Exercise, answers: Mapping[str, Answer]) -> Structure:
     """Read the answer to one exercise, and what it reaches in the student's other cells."""
+    if exercise.kind == "kernel":
+        text = kernel_text(answers[exercise.name], exercise.called)
+        return Structure(read_kernel(text, exercise.forbidden).forbidden, tuple(doubts(text)))
     own, reached, rest = _reach(exercise, answers)
     found = read("\n\n".join(own), exercise.forbidden)
-    doubts = [f"its text holds {name}, a way around names" for name in found.doubts]
+    told = [f"its text holds {name}, a way around names" for name in found.doubts]
     for text in reached:
-        doubts += [f"a cell that it uses holds {name}" for name in _held(text, exercise)]
+        told += [f"a cell that it uses holds {name}" for name in _held(text, exercise)]
     for text in rest:
         held = _aside(text, exercise)
-        doubts += [f"a cell that may change other objects holds {name}" for name in held]
-    doubts += [f"it takes {m} from the course" for m in from_the_library([*own, *reached])]
+        told += [f"a cell that may change other objects holds {name}" for name in held]
+    told += [f"it takes {m} from the course" for m in from_the_library([*own, *reached])]
     if exercise.rules or exercise.forbidden:
-        doubts += _on_the_side(exercise, own, reached, rest)
-    return Structure(found.forbidden, tuple(dict.fromkeys(doubts)))
+        told += _on_the_side(exercise, own, reached, rest)
+    return Structure(found.forbidden, tuple(dict.fromkeys(told)))
 
 
 def _held(text: str, exercise: Exercise) -> tuple[str, ...]:
@@ -87,8 +93,8 @@ def _reach(
     exercise: Exercise, answers: Mapping[str, Answer]
 ) -> tuple[list[str], list[str], list[str]]:
     """The texts that define the answer, those that they use by name, and all others."""
-    pieces = [in_python(p.source) for a in answers.values() if a.attempted for p in a.pieces]
-    of_place = [in_python(p.source) for p in answers[exercise.name].pieces]
+    pieces = [_text(p) for a in answers.values() if a.attempted for p in a.pieces]
+    of_place = [_text(p) for p in answers[exercise.name].pieces]
     function = exercise.kind == "function"
     own = [t for t in of_place if binds(t, exercise.called, as_function=function)] or of_place
     rest = [text for text in dict.fromkeys(pieces) if text not in own]
@@ -101,6 +107,11 @@ def _reach(
         reached += found
         rest = [text for text in rest if text not in found]
         names |= {name for text in found for name in used_names(text)}
+
+
+def _text(piece: Piece) -> str:
+    """A cell's text as Python; CUDA cells run elsewhere and are none."""
+    return "" if is_cuda(piece.source) else in_python(piece.source)
 
 
 def _patches(source: str) -> bool:

@@ -2,15 +2,20 @@
 
 Checks, their order, points, kernel and metadata come from the instructor's copy alone. Only cells
 that count are kept: set-up, the answers that were tried, and their checks.
+
+Answers in CUDA come first, each as the text of one `%%cuda` cell of ours: they are compiled and
+checked by a process that has run no line of the student's Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
 
+from ..notebook.bindings import cuda_text, is_cuda, kernel_names
 from ..notebook.cells import KEY, exercise_name, role
 from ..notebook.matching import Answer, Piece
 
@@ -25,26 +30,47 @@ MARKERS = (
 
 
 def transplant(
-    ours: NotebookNode, answers: Mapping[str, Answer], expected: Mapping[str, str]
+    ours: NotebookNode,
+    answers: Mapping[str, Answer],
+    expected: Mapping[str, str],
+    kernels: Mapping[str, str] = MappingProxyType({}),
 ) -> NotebookNode:
     """The notebook to run: our set-up and checks, the student's answers, what is to be printed.
 
-    Exercises that were not tried, or that a person has to look at, are left out with their checks.
+    `kernels` maps the exercises that ask for a kernel to its name. Exercises that were not tried,
+    or that a person has to look at, are left out with their checks.
     """
-    cells = []
+    setup, first, then = [], [], []
     for cell in ours.cells:
         kind, name = role(cell), exercise_name(cell)
         if kind == "setup":
-            cells.append(_code(cell.source, cell.id, {"role": "setup"}))
+            (setup if kernels else then).append(_code(cell.source, cell.id, {"role": "setup"}))
         if name not in answers or not answers[name].attempted or answers[name].doubt:
             continue
+        if name in kernels and not kernel_text(answers[name], kernels[name]):
+            continue
+        cells = first if name in kernels else then
         if kind == "answer":
             label = {"role": "answer", "exercise": name}
-            for number, piece in enumerate(answers[name].pieces, 1):
-                cells.append(_code(neutral(piece.source), f"{cell.id[:56]}-{number}", label))
+            for number, source in enumerate(_sources(answers[name], kernels.get(name)), 1):
+                cells.append(_code(source, f"{cell.id[:56]}-{number}", label))
         elif kind == "check":
             cells.append(_check(cell, name, expected.get(name)))
-    return _notebook(cells)
+    return _notebook([*setup, *first, *then])
+
+
+def kernel_text(answer: Answer, called: str) -> str:
+    """The CUDA C++ of an answer: the last `%%cuda` cell with the kernel, else the last one."""
+    cells = [piece.source for piece in answer.pieces if is_cuda(piece.source)]
+    named = [source for source in cells if called in kernel_names(source)]
+    return cuda_text((named or cells)[-1]) if cells else ""
+
+
+def _sources(answer: Answer, called: str | None) -> list[str]:
+    """The texts to run. The magic's line is ours: what a student asks for there doesn't count."""
+    if called is None:
+        return [neutral(piece.source) for piece in answer.pieces]
+    return [f"%%cuda --traced --only {called}\n{neutral(kernel_text(answer, called))}"]
 
 
 def of_solution(ours: NotebookNode) -> dict[str, Answer]:

@@ -19,7 +19,7 @@ STATUSES = (
     "infrastructure",
     "not-run",
 )
-STDOUT_CHARS = 20_000
+STDOUT_CHARS = 100_000
 TEXT_CHARS = 2_000
 TRACEBACK_CHARS = 4_000
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
