@@ -30,6 +30,7 @@ For students
   labs doctor                  what this machine can do, and how to get what is missing
   labs models [get]            the pretrained models: what is here, fetch, verify, remove
   labs claims [02]             what the lessons say, and what the labs measure
+  labs bench [cuda]            what is fast, beside what it is compared with
 
 For instructors and authors
   labs release [02]            make the notebooks from solutions/*.md
@@ -162,6 +163,10 @@ def _add_student_commands(command: Callable[..., argparse.ArgumentParser]) -> No
     add = command(_claims).add_argument
     add("lab", nargs="?", metavar="NN", help="one lab only")
     add("--verdict", metavar="V", help="true, within-limits, wrong or unverifiable only")
+    add = command(_bench).add_argument
+    add("name", nargs="?", metavar="NAME", help="one bench only, such as cuda")
+    add("--device", choices=("cpu", "cuda"), help="what is measured: the processor or the GPU")
+    add("--json", type=Path, metavar="FILE", help="write the figures there too")
 
 
 def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -268,6 +273,21 @@ def _claims(options: argparse.Namespace) -> None:
     from .claims import print_claims
 
     print_claims(options.lab, options.verdict)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    """Measure speeds, each beside a peer in the same run; exit code 1 if a bar is missed."""
+    try:
+        from .bench.show import bench
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("labs_lib.bench"):
+            raise
+        raise UsageError("this copy holds no benches; the whole course does") from None
+    try:
+        fine = bench(options.name, device=options.device, to=options.json)
+    except LookupError as error:
+        raise UsageError(str(error.args[0])) from error
+    return 0 if fine else 1
 
 
 def _release(options: argparse.Namespace) -> int:

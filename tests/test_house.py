@@ -23,7 +23,7 @@ FLOORS = [
     "exercises",
     "answers",
     "checking",
-    "widgets workbook",
+    "bench widgets workbook",
     "authoring",
     "grading",
     "cli",

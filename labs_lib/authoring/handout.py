@@ -120,7 +120,7 @@ def _require_answers(lab: Lab) -> None:
 
 def _hidden(library: Path, from_lab: Lab) -> set[str]:
     """Paths inside the library that stay behind: answers and kernels of this lab and later."""
-    hidden = {"checking/stored_outputs"}
+    hidden = {"checking/stored_outputs", "bench"}
     for path in (library / "answers").iterdir():
         if re.fullmatch(r"lab\d\d.*", path.stem) and path.stem[:5] >= from_lab.name:
             hidden.add(f"answers/{path.name}")

@@ -25,16 +25,18 @@ GROUP_BUDGET = 30_000_000
 
 def run(
     library: Path, signature: Signature, args, grid, block, shared, arch, *, source, trace,
-    watched=(0,), most=DEFAULT_EVENTS,
+    watched=(0,), most=DEFAULT_EVENTS, rounds=1, workers=None,
 ):  # fmt: skip
     """Runs a launch; returns the runner's report, the launch's regions and the fault, if any.
 
     A traced run logs the first `most` accesses of each watched block (their places in the grid).
+    A benchmark runs the grid for several rounds in one process, on so many workers.
 
     Raises: KernelFault with kind, thread, block and line, unless it is traced: a trace holds its
     fault. The tensors are then unchanged.
     """
     blocks = grid[0] * grid[1] * grid[2]
+    workers = 1 if trace else workers or max(1, min(_cores(), blocks, 16))
     with Launch(
         signature,
         args,
@@ -43,7 +45,8 @@ def run(
         shared,
         arch,
         trace=trace,
-        workers=1 if trace else max(1, min(_cores(), blocks, 16)),
+        workers=workers,
+        rounds=rounds,
         milliseconds=int(1000 * seconds(trace)),
         group_budget=GROUP_BUDGET,
         n_watched=len(watched),
