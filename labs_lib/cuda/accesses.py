@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -9,8 +10,9 @@ from itertools import groupby
 import numpy as np
 
 from labs_lib.cuda.layout import SHARED
+from labs_lib.cuda.memory import SECTOR, phase
 
-WARP, SECTOR, BANKS, WORD = 32, 32, 32, 4  # lanes; bytes; banks, each a word of 4 bytes wide
+WARP, BANKS, WORD = 32, 32, 4  # lanes; banks, each a word of 4 bytes wide
 COLUMNS = ("block", "thread", "step", "site", "offset", "size", "turn")
 
 
@@ -38,13 +40,17 @@ class Event:
 
 @dataclass(frozen=True)
 class Site:
-    """A place of the source that touches one tensor or variable; `item` is an element's bytes."""
+    """A place of the source that touches one tensor or variable.
+
+    `item` is an element's bytes, `phase` those from the start of a sector to the first element.
+    """
 
     line: int | None
     what: str
     name: str
     shared: bool
     item: int
+    phase: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,26 +73,32 @@ class Request:
     @property
     def sectors(self) -> list[int]:
         """The pieces of 32 bytes that are touched, counted from the start, each once."""
-        spans = (range(at // SECTOR, (at + self.size - 1) // SECTOR + 1) for at in self._offsets)
+        starts = {at + self.site.phase for at in self._offsets}
+        spans = (range(at // SECTOR, (at + self.size - 1) // SECTOR + 1) for at in starts)
         return sorted({sector for span in spans for sector in span})
 
     @property
     def passes(self) -> int:
         """How often the banks of shared memory are visited; wide accesses go by parts of a warp."""
-        together = WARP if self.size <= 4 else WARP // 2 if self.size <= 8 else WARP // 4
-        return sum(
-            max(self.conflicts(range(start, start + together)).values(), default=0)
-            for start in range(0, WARP, together)
-        )
+        return sum(max(part.values(), default=0) for part in self._parts())
 
-    def conflicts(self, lanes: range = range(WARP)) -> dict[int, int]:
-        """For each bank that these lanes visit, how many different words of it they want."""
-        part = {lane: at for lane, at in self.lanes.items() if lane in lanes}
-        words = Request(self.block, self.warp, self.step, self.site, self.size, part).words
+    @property
+    def clashes(self) -> dict[int, int]:
+        """For each bank that is visited, how many different words of it are wanted at once."""
         banks: dict[int, int] = {}
-        for word in words:
-            banks[word % BANKS] = banks.get(word % BANKS, 0) + 1
+        for part in self._parts():
+            banks |= {bank: max(n, banks.get(bank, 0)) for bank, n in part.items()}
         return banks
+
+    def _parts(self) -> list[dict[int, int]]:
+        """For each part of the warp that goes at once: bank -> how many words of it are wanted."""
+        together = WARP if self.size <= 4 else WARP // 2 if self.size <= 8 else WARP // 4
+        parts = []
+        for start in range(0, WARP, together):
+            lanes = {i: at for i, at in self.lanes.items() if start <= i < start + together}
+            words = Request(self.block, self.warp, self.step, self.site, self.size, lanes).words
+            parts.append(dict(Counter(word % BANKS for word in words)))
+        return parts
 
     @property
     def _offsets(self) -> set[int]:
@@ -128,7 +140,10 @@ class Log:
         return sorted({int(t) // WARP for t in self._of_block(block)[:, 1]})
 
     def requests(self, block: tuple[int, int, int], warp: int) -> list[Request]:
-        """What a warp of a watched block did, one instruction after the other."""
+        """What a warp of a watched block did, one instruction after the other.
+
+        Raises: KeyError for a block that was not watched.
+        """
         rows = self._of_block(block)
         rows = rows[rows[:, 1] // WARP == warp]
         made = []
@@ -153,7 +168,7 @@ class Log:
         return {
             "blocks": [list(b) for b in self.blocks],
             "whole": list(self.whole),
-            "sites": [[s.line, s.what, s.name, s.shared, s.item] for s in self.sites],
+            "sites": [[s.line, s.what, s.name, s.shared, s.item, s.phase] for s in self.sites],
             "columns": dict(zip(COLUMNS, self.rows.T.tolist(), strict=True)),
         }
 
@@ -202,27 +217,27 @@ class _Places:
         for one in np.unique(site).tolist():
             mine = np.flatnonzero(site == one)
             s = self.report["sites"][one]
-            for name, start, size, shared, item in self._pieces(int(s["region"])):
+            for name, start, size, shared, *more in self._pieces(int(s["region"])):
                 inside = mine[(offset[mine] >= start) & (offset[mine] < start + size)]
                 if len(inside):
                     line = self.where.get(int(s["pc"]) - 1)
-                    made = Site(line, self.what(int(s["how"])), name, shared, item)
+                    made = Site(line, self.what(int(s["how"])), name, shared, *more)
                     number[inside] = self._number(made)
                     at[inside] = offset[inside] - start
                     mine = mine[~np.isin(mine, inside)]
         return number, at
 
     def _pieces(self, index: int):
-        """(name, first byte, bytes, shared, an element's bytes) of all that a region holds."""
+        """(name, first byte, bytes, shared, item, phase) of all that a region holds."""
         if index != SHARED:
             region = self.regions[index]
             for name, t in zip(region.names, region.tensors, strict=True):
                 item = t.element_size()
-                yield name, t.data_ptr() - region.low, t.numel() * item, False, item
+                yield name, t.data_ptr() - region.low, t.numel() * item, False, item, phase(t)
             return
         for name in self.report["names"][: int(self.report["n_names"])]:
-            yield name["name"].decode(), int(name["offset"]), int(name["size"]), True, 1
-        yield "dynamic", 0, 1 << 62, True, 1
+            yield name["name"].decode(), int(name["offset"]), int(name["size"]), True, 1, 0
+        yield "dynamic", 0, 1 << 62, True, 1, 0
 
     def _number(self, site: Site) -> int:
         if site not in self.numbers:

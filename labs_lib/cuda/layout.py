@@ -22,6 +22,7 @@ REGION = _struct(
     ("seen", "u8"),
     ("unit", "u4"),
     ("bin", "u4"),
+    ("phase", "u8"),
 )
 REQUEST = _struct(
     *((n, "u4") for n in ("version", "trace", "workers", "n_args", "n_regions", "rounds")),

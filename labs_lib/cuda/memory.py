@@ -21,6 +21,7 @@ from labs_lib.cuda.limits import STATIC_SHARED, shared_limit
 from labs_lib.cuda.source import Signature
 
 GAP = 4 << 20  # address space between two tensors; it costs nothing
+SECTOR = 32
 MOST_CELLS = 18  # as a power of two: what is kept about the elements of one tensor
 KINDS = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}
 
@@ -138,7 +139,13 @@ class Launch:
             kind = KINDS.get(region.tensors[0].dtype, 0)
             size = region.high - region.low
             fields = (region.file, address, region.start, size, region.span, region.writable, kind)
-            r["regions"][i] = (*fields, region.first_cell, region.unit, region.bin)
+            r["regions"][i] = (
+                *fields,
+                region.first_cell,
+                region.unit,
+                region.bin,
+                phase(region.tensors[0]),
+            )
             address += region.span + GAP
         r["seen_file"], r["seen_size"] = self.seen_file, self.seen_size
         r["reserve"], r["n_regions"], r["n_args"] = address, len(self.regions), len(self.args)
@@ -154,6 +161,15 @@ class Launch:
         at = value.data_ptr()
         index = next(i for i, r in enumerate(self.regions) if r.low <= at < r.high)
         return 1, index, at - self.regions[index].low
+
+
+def phase(tensor: torch.Tensor) -> int:
+    """Bytes from the start of a sector to a tensor's first element, on a GPU.
+
+    There each allocation starts a sector, so only views begin elsewhere; where this machine's
+    memory happens to lie says nothing.
+    """
+    return tensor.storage_offset() * tensor.element_size() % SECTOR
 
 
 def _regions(signature: Signature, args) -> list[Region]:

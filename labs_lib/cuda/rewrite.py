@@ -5,10 +5,15 @@ No newline is added or removed, so the compiler's line numbers are the student's
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from labs_lib.cuda.errors import CompileError
 from labs_lib.cuda.refused import REFUSED, REFUSED_PREFIXES
 from labs_lib.cuda.tokens import Token, closing, join, split, tokenize
 
+NOT_A_FIELD = {"static", "using", "typedef", "friend", "template", "public", "private", "const"}
+NOT_A_FIELD |= {"struct", "class", "union", "enum", "volatile", "protected", "operator"}
+SCALARS = {"float", "double", "int", "unsigned", "long", "short", "char", "bool", "signed", "*"}
 BEFORE = {"static", "volatile", "const", "extern", "alignas", "__align__"}
 
 
@@ -231,6 +236,41 @@ def _structs(tokens: list[Token]) -> list[tuple[int, int, str]]:
         end = closing(tokens, at + 1)
         body = join(tokens[at + 1 : end])
         if "operator =" not in body:
-            store = f" public: LABS_STORE({tokens[at].text}) "
+            name = tokens[at].text
+            store = f" public: LABS_STORE({name}) "
+            if token.text == "struct" and not _by_name(tokens):
+                store += _copies(name, tokens[at + 2 : end])
             edits.append((tokens[end].start, tokens[end].start, store))
     return edits
+
+
+def _by_name(tokens: list[Token]) -> bool:
+    """Whether some braces name their fields (`{.m = 1}`), which only an aggregate bears."""
+    return any(a.text in ("{", ",") and b.text == "." for a, b in pairwise(tokens))
+
+
+def _copies(name: str, body: list[Token]) -> str:
+    """A copy that is watched, and a constructor from the fields; none where a field is not plain.
+
+    A struct with arrays, functions or constructors of its own is copied as before.
+    """
+    fields: list[tuple[str, str]] = []
+    if not all(t.kind == "word" or t.text in (";", ",", "*", "::", "<", ">") for t in body):
+        return ""
+    for statement in split_plain(body)[:-1]:
+        pieces = split(statement)
+        if not statement or any(t.text in NOT_A_FIELD for t in statement):
+            return ""
+        stars = next((i for i, t in enumerate(pieces[0]) if t.text == "*"), len(pieces[0]) - 1)
+        kind = join(pieces[0][:stars])
+        for piece in [pieces[0][stars:], *pieces[1:]]:
+            fields.append((f"{kind} {join(piece[:-1])}", piece[-1].text))
+    if not fields or any(not kind.strip() for kind, _ in fields):
+        return ""
+    plain = all(set(kind.split()) <= SCALARS for kind, _ in fields)
+    taken = ", ".join(
+        f"{kind} labs_{i}{' = {}' if i else ''}" for i, (kind, _) in enumerate(fields)
+    )
+    made = ", ".join(f"{field}(labs_{i})" for i, (_, field) in enumerate(fields))
+    start = "LABS_FIELDS" if plain else "LABS_MEMBER"
+    return f"LABS_COPY({name}) {start} {name}({taken}) : {made} {{}} "

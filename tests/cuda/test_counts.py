@@ -127,6 +127,49 @@ def test_sectors_of_a_warp_are_counted(make, index, sectors):
     assert line(trace, "read").sectors_per_request == sectors
 
 
+@pytest.mark.parametrize("n", [32, 33, 36, 41, 44, 48])
+def test_sectors_are_those_of_a_gpu_wherever_this_machines_memory_lies(make, n):
+    """There an allocation starts a sector; here a tensor's place depends on its size and maker."""
+    import numpy as np
+
+    k = make("if (x[threadIdx.x] > 2) x[0] = 1;")
+    shifted = np.zeros(4 * n + 16, np.uint8)
+    start = -shifted.ctypes.data % 32 + 16
+    unlucky = torch.from_numpy(shifted[start : start + 4 * n - 32].view(np.float32))
+    for x in (torch.zeros(n), unlucky):
+        lanes = min(32, x.numel())
+        trace = k.trace[1, lanes](x, n)
+        assert line(trace, "read").sectors == -(-lanes // 8)
+    view = torch.zeros(n + 1)[1:]
+    assert line(k.trace[1, 32](view, n), "read").sectors == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "read", "sectors"),
+    [
+        ("y[t] = (float)h[t];", 32, 2),
+        ("y[t] = h[t] + h[t + 1];", 64, 5),
+        ("y[t] = __half2float(h[t]) * 2;", 32, 2),
+        ("float v = h[t]; y[t] = v;", 32, 2),
+        ("y[t] = h[t] > h[0] ? 1 : 0;", 64, 3),
+        ("half zero = 0.0f; s[t] = t < 24 ? h[t] : zero; y[t] = 1;", 24, 2),
+        ("s[t] = h[t]; __syncthreads(); y[t] = (float)s[31 - t];", 32, 2),
+        ("y[t] = b[t]; y[t] += (float)(b[t] * b[t]);", 96, 6),
+        ("float2 v = __half22float2(((half2*)h)[t]); y[t] = v.x + v.y;", 64, 4),
+    ],
+)  # fmt: skip
+def test_16_bit_numbers_are_counted_however_they_are_read(make, body, read, sectors):
+    k = make(f"__shared__ half s[32]; int t = threadIdx.x;\n{body}",
+             params="half* h, __nv_bfloat16* b, float* y",
+             before="#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n")  # fmt: skip
+    h, b = torch.zeros(80).half(), torch.zeros(80).bfloat16()
+    trace = k.trace[1, 32](h, b, torch.zeros(32))
+    assert trace.clean, trace
+    assert sum(trace.tensors[name].read for name in "hb") == 2 * read
+    found = [li for li in trace.lines if li.where in "hb" and li.what == "read"]
+    assert sum(li.sectors for li in found) == sectors
+
+
 def test_lanes_are_compared_in_the_same_turn_of_a_loop(make):
     """An `if` inside a loop shifts the count of a lane's accesses, not its turns."""
     trace = make("""

@@ -67,15 +67,27 @@ LABS_FN float odd_float(double x) {
 
 }  // namespace lab
 
+#if defined(LABS_TRACE)
+#define LABS_MADE(T) LABS_COPY(T)
+#define LABS_PAIR(T, T2)                                                                       \
+    LABS_STORE(T2) LABS_COPY(T2) LABS_MEMBER T2(T a, T b = {}) : x(a), y(b) {}
+#else
+#define LABS_MADE(T) T() = default;
+#define LABS_PAIR(T, T2)
+#endif
+
 #define LABS_16(T, to, from)                                                                   \
     struct alignas(2) T {                                                                      \
         uint16_t bits;                                                                         \
-        T() = default;                                                                         \
+        LABS_MADE(T)                                                                           \
         LABS_MEMBER T(float x) : bits(lab::to(x)) {}                                          \
         LABS_MEMBER T(double x) : bits(lab::to(lab::odd_float(x))) {}                        \
         LABS_MEMBER T(int x) : bits(lab::to(lab::odd_float(x))) {}                           \
         LABS_MEMBER T(unsigned x) : bits(lab::to(lab::odd_float(x))) {}                      \
-        LABS_MEMBER operator float() const { return lab::from(bits); }                        \
+        LABS_CONVERT operator float() const {                                                  \
+            LABS_TOUCH(this, sizeof(T), lab::kRead);                                           \
+            return lab::from(bits);                                                            \
+        }                                                                                      \
         LABS_STORE(T)                                                                          \
     };                                                                                         \
     LABS_FN T operator+(T a, T b) { return T((float)a + (float)b); }                           \
@@ -132,7 +144,7 @@ typedef __nv_bfloat16 nv_bfloat16;
 #define LABS_16X2(T2, T, low, high, make)                                                       \
     struct alignas(4) T2 {                                                                      \
         T x, y;                                                                                 \
-        LABS_STORE(T2)                                                                          \
+        LABS_PAIR(T, T2)                                                                        \
     };                                                                                          \
     LABS_FN T2 make(T x, T y) { return {x, y}; }                                                \
     LABS_FN T2 __hadd2(T2 a, T2 b) { return {a.x + b.x, a.y + b.y}; }                           \

@@ -15,8 +15,10 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
-LABS_FN uint3 labs_thread_index() { return labs_now->thread; }
-LABS_FN uint3 labs_block_index() { return labs_now->shape->block; }
+// Field by field: a copy of the whole would be counted (see touch.h).
+LABS_FN uint3 labs_parts(const uint3& v) { return {v.x, v.y, v.z}; }
+LABS_FN uint3 labs_thread_index() { return labs_parts(labs_now->thread); }
+LABS_FN uint3 labs_block_index() { return labs_parts(labs_now->shape->block); }
 LABS_FN dim3 labs_block_dim() { return labs_now->shape->block_dim; }
 LABS_FN dim3 labs_grid_dim() { return labs_now->shape->grid_dim; }
 #define threadIdx (labs_thread_index())

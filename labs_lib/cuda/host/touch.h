@@ -28,3 +28,24 @@ enum Touch { kRead = 0, kWrite = 1, kAtomic = 2, kVolatile = 4 };
 #else
 #define LABS_STORE(T)
 #endif
+
+// Nor does a compiler instrument what a call reads when it takes a struct by value: a copy of ours
+// is made of it. A struct with such a copy is no aggregate any more, so that it needs LABS_FIELDS,
+// a constructor that takes what the braces held.
+#if defined(LABS_TRACE)
+#define LABS_COPY(T)                                                                 \
+    T() = default;                                                                   \
+    __attribute__((noinline, no_sanitize("thread"))) T(const T& other) {             \
+        LABS_TOUCH(&other, sizeof(T), lab::kRead);                                   \
+        LABS_TOUCH(this, sizeof(T), lab::kWrite);                                    \
+        __builtin_memcpy((void*)this, (const void*)&other, sizeof(T));               \
+    }
+#define LABS_FIELDS __attribute__((no_sanitize("thread"))) constexpr
+#endif
+
+// A conversion reads the number that it is a member of, which no compiler sees from outside.
+#if defined(LABS_TRACE)
+#define LABS_CONVERT __attribute__((noinline, no_sanitize("thread")))
+#else
+#define LABS_CONVERT
+#endif

@@ -4,11 +4,29 @@
 
 #include "touch.h"
 
+#if defined(LABS_TRACE)
+#define LABS_COPIES(name) LABS_STORE(name) LABS_COPY(name)
+#define LABS_1(T, name) LABS_COPIES(name) LABS_FIELDS name(T a) : x(a) {}
+#define LABS_2(T, name)                                                                 \
+    LABS_COPIES(name) LABS_FIELDS name(T a, T b = {}) : x(a), y(b) {}
+#define LABS_3(T, name)                                                                 \
+    LABS_COPIES(name)                                                         \
+    LABS_FIELDS name(T a, T b = {}, T c = {}) : x(a), y(b), z(c) {}
+#define LABS_4(T, name)                                                                 \
+    LABS_COPIES(name)                                                         \
+    LABS_FIELDS name(T a, T b = {}, T c = {}, T d = {}) : x(a), y(b), z(c), w(d) {}
+#else
+#define LABS_1(T, name)
+#define LABS_2(T, name)
+#define LABS_3(T, name)
+#define LABS_4(T, name)
+#endif
+
 #define LABS_VECTORS(T, name, a2, a4)                                                   \
-    struct name##1 { T x; LABS_STORE(name##1) };                                        \
-    struct alignas(a2) name##2 { T x, y; LABS_STORE(name##2) };                         \
-    struct name##3 { T x, y, z; LABS_STORE(name##3) };                                  \
-    struct alignas(a4) name##4 { T x, y, z, w; LABS_STORE(name##4) };                   \
+    struct name##1 { T x; LABS_1(T, name##1) };                                         \
+    struct alignas(a2) name##2 { T x, y; LABS_2(T, name##2) };                          \
+    struct name##3 { T x, y, z; LABS_3(T, name##3) };                                   \
+    struct alignas(a4) name##4 { T x, y, z, w; LABS_4(T, name##4) };                    \
     static inline __attribute__((unused)) name##1 make_##name##1(T x) { return {x}; }   \
     static inline __attribute__((unused)) name##2 make_##name##2(T x, T y) {            \
         return {x, y};                                                                  \

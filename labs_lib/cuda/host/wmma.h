@@ -91,7 +91,10 @@ template <class F>
 LABS_FN float element(const uint64_t* all, int at) {
     int turned = at / F::num_elements, lane = ((turned - 3) * 13) & 31;  // 5 * 13 = 1 (mod 32)
     const F* f = reinterpret_cast<const F*>((uintptr_t)all[lane]);
-    return (float)f->x[(at - lane) & (F::num_elements - 1)];
+    // Copied here first: a conversion in another lane's stack would be counted (see touch.h).
+    typename std::remove_const<typename std::remove_reference<decltype(f->x[0])>::type>::type own;
+    __builtin_memcpy((void*)&own, (const void*)&f->x[(at - lane) & (F::num_elements - 1)], sizeof own);
+    return (float)own;
 }
 
 template <int M, int N, int K, class TD, class TA, class LA, class TB, class LB, class TC>

@@ -54,7 +54,8 @@ void lanes_touch(Worker& w, uint64_t key, uint32_t site, bool shared, uint64_t o
     Fiber& f = *self();
     uint32_t bit = 1u << (f.linear & 31);
     WarpGroups& warp = g_warps[f.linear / 32];
-    key = mixed(key);
+    // One call of ours may read and write: lanes that do only one of it must not be mixed up.
+    key = mixed(key + (uint64_t)site * 0xbf58476d1ce4e5b9ull);
     Group* g = &warp.find(key);
     // The same place again in the same turn of its loops (a goto, a range loop): the next group.
     for (int i = 0; (g->lanes & bit) && i < 64; ++i) g = &warp.find(key = mixed(key + 1));

@@ -19,6 +19,7 @@ struct Region {
     uint32_t writable, kind;                    // kind: see Kind
     uint64_t seen;       // its first cell among all
     uint32_t unit, bin;  // 2^unit bytes are an element, 2^bin elements a cell
+    uint64_t phase;      // bytes from a sector's start to the first element, on a GPU
 };
 
 enum Kind : uint32_t { kBytes, kFloat, kHalf, kBfloat, kDouble };

@@ -110,7 +110,7 @@ static void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
         seen_event(*f, site, at, size, pc ^ f->call ^ f->path);
         seen_cells(*f, index, at, size, flags);
         judge(g_shadows[index], index, a, size, flags, site);
-        if (g_grouping) lanes_touch(w, pc ^ f->call ^ f->path, site, false, a, size);
+        if (g_grouping) lanes_touch(w, pc ^ f->call ^ f->path, site, false, at + region.phase, size);
         return;
     }
     if (a - g_globals.low < g_globals.size) {
