@@ -85,7 +85,7 @@ RUNGS = (
     _scores(
         "scores_tensor_cores", 32, 32, (128,),
         "A warp multiplies 16 x 16 halves at once; zeros fill what is no multiple of 16.",
-        size=2,
+        size=2, half=True,
     ),
     Rung(
         "softmax_rows",
@@ -143,7 +143,7 @@ RUNGS = (
     ),
     Rung(
         "flash_forward_mma",
-        "flash_half",
+        "flash",
         "Scores and weighted sums on tensor cores, in half; maxima and sums stay in float.",
         ("tiles(n_q, 64)", "n_head", "batch"),
         (128,),
@@ -156,6 +156,7 @@ RUNGS = (
         },
         shared="256 * (16 * tiles(head_dim, 16) + 8) + 15616",
         needs=_GROUPED,
+        half=True,
     ),
     Rung(
         "flash_backward_delta",

@@ -46,6 +46,7 @@ class Rung:
     needs: tuple[str, ...] = ()
     file: str = ""
     archs: tuple[str, ...] = ARCHS
+    half: bool = False  # takes half, not float
 
     def geometry(self, sizes: Sizes) -> Geometry:
         """Grid, block and bytes of dynamic shared memory.

@@ -39,7 +39,7 @@ SIZES = {
 
 
 SIZES |= dict.fromkeys(
-    ("flash_half", "flash_backward_delta", "flash_backward_q", "flash_backward_kv"), SIZES["flash"]
+    ("flash_backward_delta", "flash_backward_q", "flash_backward_kv"), SIZES["flash"]
 )
 
 
@@ -110,7 +110,7 @@ def empty(*shape: int) -> Tensor:
 def _scores(rung: Rung, sizes: Sizes, uniform) -> Trial:
     n_q, n_k, head_dim = sizes["n_q"], sizes["n_k"], sizes["head_dim"]
     q, k, s = uniform(n_q, head_dim), uniform(n_k, head_dim), empty(n_q, n_k)
-    if "half" in rung.source:
+    if rung.half:
         q, k = q.half(), k.half()
     scale = head_dim**-0.5
     wanted = scale * q.double() @ k.double().T
@@ -155,9 +155,9 @@ def _flash(rung: Rung, sizes: Sizes, uniform) -> Trial:
 
 def flash_trial(rung: Rung, q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Trial:
     """A flash kernel on given tensors; in half, weights are rounded to 11 bits, and so is o."""
-    if rung.family == "flash_half":
+    if rung.half:
         q, k, v = q.half(), k.half(), v.half()
-    within = 2e-5 if q.dtype == torch.float32 else 2e-3
+    within = 2e-3 if rung.half else 2e-5
     batch, n_head, n_q, head_dim = q.shape
     o, lse = torch.full_like(q, math.nan), empty(batch, n_head, n_q)
     wanted = dict(zip(("o", "lse"), attention(q, k, v, scale, causal), strict=True))
@@ -200,7 +200,6 @@ def gradients(q, k, v, d_o, scale: float, causal: bool) -> dict[str, Tensor]:
 
 _FAMILIES = {
     "flash": _flash,
-    "flash_half": _flash,
     "flash_backward_delta": _backward,
     "flash_backward_q": _backward,
     "flash_backward_kv": _backward,

@@ -41,7 +41,6 @@ TORCH = {
     "transpose": lambda a: a[0].T.contiguous(),
     "attention": sdpa,
     "flash": sdpa,
-    "flash_half": sdpa,
 }
 
 
