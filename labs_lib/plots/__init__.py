@@ -6,6 +6,7 @@
     lines.py      `curves`: lines over one axis, with the spread of several runs
     byte_map.py   `byte_map`: memory, each place coloured by the head that reads it
     stride_walk.py   `stride_walk`: a strip of memory, and how far the next index of an axis lies
+    memory_rows.py   `memory_rows`: rows of 128 bytes, and the lanes of a warp that touch them
 
 Every function draws into `ax` where one is given, else into a new notebook figure, and returns
 the axes.
