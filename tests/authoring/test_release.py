@@ -68,7 +68,7 @@ check("{item.name}", {item.called})
 ```
 """
     for item in exercises(0)
-    if item.kind != "function"
+    if not item.is_program
 )
 
 

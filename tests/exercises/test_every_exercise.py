@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import time
 
 import pytest
 
 from labs_lib.answers import answer
+from labs_lib.checking.kernels import KernelRuns, untouched
 from labs_lib.checking.oracle import LiveOracle
-from labs_lib.checking.verdict import FAIL, NOT_ATTEMPTED, PASS, judge
+from labs_lib.checking.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, judge
 from labs_lib.exercises import exercises
+from labs_lib.exercises.kernels import MOST_CASES
 
 ALL = exercises()
 ORACLE = LiveOracle()
@@ -49,6 +52,9 @@ def test_right_program_is_accepted(item, right):
 def test_stub_reads_as_not_attempted_and_never_as_wrong(item):
     import torch
 
+    if item.kind == "kernel":
+        assert judge(item, item.stub, ORACLE).outcome == NOT_ATTEMPTED
+        return
     space = {"torch": torch, "Tensor": torch.Tensor}
     exec(compile(item.stub, "<stub>", "exec"), space)
     verdict = judge(item, space[item.called], ORACLE)
@@ -66,7 +72,7 @@ def test_every_exercise_can_be_got_wrong_and_every_wrong_choice_is_explained(ite
         assert answer(item.name).because
 
 
-@pytest.mark.parametrize("item", [e for e in ALL if e.kind == "function"], ids=lambda e: e.name)
+@pytest.mark.parametrize("item", [e for e in ALL if e.is_program], ids=lambda e: e.name)
 def test_cases_are_equal_for_equal_seeds_and_differ_between_seeds(item):
     def text(seed):
         return [repr((case.args, sorted(case.kwargs.items()))) for case in item.make_cases(seed)]
@@ -78,6 +84,9 @@ def test_cases_are_equal_for_equal_seeds_and_differ_between_seeds(item):
 
 @pytest.mark.parametrize("item", ALL, ids=lambda item: item.name)
 def test_stub_holds_no_answer(item):
+    if item.kind == "kernel":
+        assert untouched(item, item.stub), "a kernel's stub has an empty body"
+        return
     tree = ast.parse(item.stub)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -85,10 +94,20 @@ def test_stub_holds_no_answer(item):
             assert isinstance(body[-1], (ast.Raise, ast.FunctionDef, ast.Pass)), item.name
 
 
-@pytest.mark.parametrize("item", [e for e in ALL if e.kind == "function"], ids=lambda e: e.name)
+@pytest.mark.parametrize("item", [e for e in ALL if e.is_program], ids=lambda e: e.name)
 def test_wrong_types_get_a_sentence_and_never_an_exception(item):
     for value in (3, [1, 2], "text", object()):
-        assert judge(item, value, ORACLE).outcome == FAIL
+        text = item.kind == "kernel" and isinstance(value, str)  # which may hold a kernel
+        assert judge(item, value, ORACLE).outcome == (ERROR if text else FAIL)
+
+
+@pytest.mark.parametrize("item", [e for e in ALL if e.kind == "kernel"], ids=lambda e: e.name)
+def test_a_kernel_has_at_most_24_small_launches(item):
+    began = time.process_time()
+    runs = KernelRuns(item, answer(item.name).reference, 0)
+    runs.everything()
+    assert len(runs.cases) <= MOST_CASES
+    assert time.process_time() - began < 3, "of this process; a launch has its own"
 
 
 def _is_docstring(node):

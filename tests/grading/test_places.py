@@ -39,12 +39,14 @@ def test_right_programs_print_the_same_and_wrong_ones_do_not(item, seed):
     for right in known.right:
         assert text(item, right.program, run) == expected, right.name
     for wrong, printed in chosen.mistakes:
+        if item.kind == "kernel":
+            continue  # `choose` has launched each until it printed something else
         assert text(item, wrong.program, run) == printed
         if printed == expected:
             assert item.forbidden, f"{wrong.name} prints what the reference prints"
 
 
-@pytest.mark.parametrize("item", [e for e in ALL if e.kind == "function"], ids=lambda e: e.name)
+@pytest.mark.parametrize("item", [e for e in ALL if e.is_program], ids=lambda e: e.name)
 def test_every_row_has_a_place(item):
     known = answer(item.name)
     places = choose(item, known, 5).places
