@@ -8,11 +8,22 @@ import subprocess
 from pathlib import Path
 
 
+_KNOWN: dict[Path, dict[int, int | None]] = {}  # a library's content never changes
+
+
 def lines_of(library: Path, addresses: list[int], length: int) -> dict[int, int | None]:
     """The cell's line for each address, None where it isn't the cell's or can't be told.
 
     `length` is the number of the cell's own lines; what follows them is ours.
     """
+    known = _KNOWN.setdefault(library, {})
+    wanted = [a for a in dict.fromkeys(addresses) if a not in known]
+    if wanted:
+        known |= _look_up(library, wanted, length)
+    return {a: known[a] for a in addresses}
+
+
+def _look_up(library: Path, addresses: list[int], length: int) -> dict[int, int | None]:
     known: dict[int, int | None] = dict.fromkeys(addresses)
     program = shutil.which("addr2line")
     wanted = [a for a in known if a > 0]

@@ -20,6 +20,7 @@ struct Group {
 struct WarpGroups {
     std::vector<Group> groups;
     std::vector<uint32_t> table;  // index + 1 into groups
+    uint32_t next[32] = {0};      // of each lane: lanes mostly follow the first one, in its order
 
     void grow() {
         table.assign(table.empty() ? 256 : table.size() * 2, 0);
@@ -31,14 +32,20 @@ struct WarpGroups {
         table[at] = value;
     }
     Group& find(uint64_t key) {
+        uint32_t& soon = next[self()->linear & 31];
+        if (soon < groups.size() && groups[soon].key == key) return groups[soon++];
+        soon = look_up(key) + 1;
+        return groups[soon - 1];
+    }
+    uint32_t look_up(uint64_t key) {
         if (groups.size() * 2 >= table.size()) grow();
         size_t at = key & (table.size() - 1);
         for (; table[at]; at = (at + 1) & (table.size() - 1))
-            if (groups[table[at] - 1].key == key) return groups[table[at] - 1];
+            if (groups[table[at] - 1].key == key) return table[at] - 1;
         groups.push_back({});
         table[at] = (uint32_t)groups.size();
         groups.back().key = key;
-        return groups.back();
+        return table[at] - 1;
     }
 };
 
@@ -90,6 +97,19 @@ static int sectors(const Group& g) {
     return distinct(list, n);
 }
 
+// Whether no two of the words lie in one bank.
+static bool conflict_free(const int64_t* words, int n) {
+    int64_t held[32];
+    uint32_t used = 0;
+    for (int i = 0; i < n; ++i) {
+        int bank = words[i] & 31;
+        if ((used >> bank & 1) && held[bank] != words[i]) return false;
+        used |= 1u << bank;
+        held[bank] = words[i];
+    }
+    return true;
+}
+
 // Passes through the 32 banks of 4 bytes; wide accesses go by half or quarter warps.
 static int wavefronts(const Group& g) {
     int lanes_a_pass = g.size <= 4 ? 32 : g.size <= 8 ? 16 : 8, total = 0;
@@ -100,6 +120,10 @@ static int wavefronts(const Group& g) {
             if (!(g.lanes >> i & 1)) continue;
             int64_t at = (int64_t)g.first + g.offset[i];
             for (int64_t w = at >> 2; w <= (at + g.size - 1) >> 2 && n < 128; ++w) words[n++] = w;
+        }
+        if (conflict_free(words, n)) {
+            total += n > 0;
+            continue;
         }
         n = distinct(words, n);
         for (int i = 0; i < n; ++i)
@@ -120,6 +144,7 @@ void lanes_flush() {
         }
         if (warp.groups.empty()) continue;
         warp.groups.clear();
+        memset(warp.next, 0, sizeof warp.next);
         memset(warp.table.data(), 0, warp.table.size() * sizeof(uint32_t));
     }
 }

@@ -83,9 +83,8 @@ static void touch_shared(Worker& w, Fiber& f, uintptr_t a, unsigned size, int fl
     if (g_grouping) lanes_touch(w, pc ^ f.call ^ f.path, site, true, at, size);
 }
 
-static void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
-    Fiber* f = self();
-    if (!f || !g_on || a - (uintptr_t)f->stack < kStack) return;
+static __attribute__((noinline)) void watch(Fiber* f, uintptr_t a, unsigned size, int flags,
+                                            uint64_t pc) {
     g_last_pc = pc;
     Worker& w = *t_worker;
     settle();
@@ -93,7 +92,8 @@ static void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
     if (a - (uintptr_t)w.arena < sizeof w.arena) return touch_shared(w, *f, a, size, flags, pc);
     const Request& r = *g_request;
     for (uint32_t i = 0; i < r.n_regions; ++i) {
-        int index = (g_last + i) % r.n_regions;
+        int index = g_last + i;
+        if (index >= (int)r.n_regions) index -= r.n_regions;
         const Region& region = r.regions[index];
         uint64_t at = a - (uintptr_t)g_memory - region.address - region.start;
         if (at >= region.size) continue;
@@ -120,6 +120,13 @@ static void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
     int64_t offset = 0;
     int region = region_near(a, &offset);
     out_of_bounds(kOutOfBounds, region, region < 0 ? (int64_t)a : offset, size, flags, pc);
+}
+
+// Most accesses are to a thread's own stack, or come when nobody watches.
+static inline void touch(uintptr_t a, unsigned size, int flags, uint64_t pc) {
+    if (!g_on) return;
+    Fiber* f = self();
+    if (f && a - (uintptr_t)f->stack >= kStack) watch(f, a, size, flags, pc);
 }
 
 void trace_barrier(Worker& w) {
