@@ -169,3 +169,43 @@ def test_a_tile_that_is_not_filled_to_its_end_shows_where_the_first_one_is_short
     text = edited((fill, "if (start + j < n_k) v_tile[j * head_dim + i] = v[at];"))
     _, trace = tried(text, *some(n_q=33, n_k=17), 0.25, 0, traced=True)
     assert [finding.kind for finding in trace.findings] == ["uninitialised"]
+
+
+def barriers():
+    """Every barrier of every rung that has one: the rung, the word, and which of them it is."""
+    for rung in ladder.RUNGS:
+        body = _kernel_of(rung)
+        for word in ("__syncthreads();", "__syncwarp();"):
+            for number in range(body.count(word)):
+                yield pytest.param(rung, word, number, id=f"{rung.name}-{word[:-3]}-{number}")
+
+
+def _kernel_of(rung):
+    """The text of a rung's kernel, up to the next one of its file."""
+    return rung.source.split(f"__global__ void {rung.name}(")[1].split("\n}\n")[0]
+
+
+# Sizes with several tiles along every side, wide heads, so that what a barrier orders happens.
+TILES = {
+    "scores": {"n_q": 33, "n_k": 33, "head_dim": 72},
+    "softmax": {"rows": 2, "cols": 300},
+    "transpose": {"rows": 33, "cols": 40},
+}
+HEADS = {"batch": 1, "n_head": 1, "n_kv_head": 1, "n_q": 65, "n_k": 65, "head_dim": 40, "causal": 0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rung", "word", "number"), barriers())
+def test_no_barrier_of_the_ladder_can_be_left_out(rung, word, number):
+    """Without any one of them the trace reports a race, so each is needed and each is watched."""
+    body = _kernel_of(rung)
+    pieces = body.split(word)
+    without = word.join(pieces[: number + 1]) + ";" + word.join(pieces[number + 1 :])
+    text = rung.source.replace(body, without)
+    sizes = TILES.get(rung.family, HEADS)
+    made = trials.trial(rung, sizes)
+    module = cuda.compile(text)
+    kernel = module if rung.file == "" else module[rung.name]
+    trace = kernel.trace[rung.geometry(sizes)](*made.arguments)
+    kinds = {finding.kind for finding in trace.findings if not finding.harmless}
+    assert kinds & {"race", "uninitialised"}, trace
