@@ -7,7 +7,8 @@ import json
 
 import pytest
 import torch
-from kernel_exercises import ANSWER, CONFLICTS, EXERCISE, ODD, RIGHT, STRIDED, STUB
+from kernel_exercises import EXERCISE, STUB
+from kernel_programs import ANSWER, CONFLICTS, ODD, RIGHT, STRIDED
 
 from labs_lib import cuda
 from labs_lib.answers import edited
