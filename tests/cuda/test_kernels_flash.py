@@ -88,3 +88,37 @@ def test_head_dims_that_are_no_multiple_of_sixteen_or_eight(head_dim):
     q, k, v = (numbers(1, 2, 35, head_dim, seed=i) for i in range(3))
     for rung in BOTH:
         right(run(q, k, v, head_dim**-0.5, True, rung))
+
+
+@pytest.mark.parametrize("at", range(5), ids=["q", "k", "v", "o", "lse"])
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda x: x.transpose(-1, -2).contiguous().transpose(-1, -2), "is not contiguous"),
+        (lambda x: x.double(), "must be float32, .* float64 was given"),
+        (lambda x: x.half(), "must be float32, .* float16 was given"),
+        (lambda x: x.numpy(), "needs a tensor, ndarray was given"),
+    ],
+    ids=["view", "float64", "float16", "array"],
+)
+def test_each_argument_that_does_not_fit_is_refused_by_name_before_anything_runs(at, spoil, words):
+    q, k, v = (numbers(2, 2, 9, 16, seed=i) for i in range(3))
+    made = trials.flash_trial(FLASH, q, k, v, 0.25, False)
+    arguments = list(made.arguments)
+    name, arguments[at] = ("q", "k", "v", "o", "lse")[at], spoil(arguments[at])
+    with pytest.raises(cuda.LaunchError, match=f"^{name} .*{words}"):
+        FLASH.compile()[1, 256](*arguments)
+    assert made.outputs["lse"].isnan().all()
+
+
+@pytest.mark.parametrize(
+    "rung", [*BOTH, ladder.rung("attention_per_head_blocks")], ids=lambda r: r.name
+)
+@pytest.mark.parametrize("empty", ["batch", "n_q", "n_k"])
+def test_nothing_in_gives_nothing_out_and_no_keys_give_zeros(rung, empty):
+    sizes = trials.SIZES[rung.family][1] | {empty: 0}
+    made = trials.trial(rung, sizes)
+    trace = rung.compile().trace[rung.geometry(sizes)](*made.arguments)
+    assert trace.clean
+    assert (made.outputs["o"] == 0).all()
+    assert {n: (t.read, t.written) for n, t in trace.tensors.items()} == rung.traffic(sizes)
