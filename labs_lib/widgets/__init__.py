@@ -7,6 +7,8 @@ head_split.py      lab 02: where each head lies in memory
 fused_slices.py    lab 03: the wide projection matrix, cut by head
 ledger.py          lab 04: which part of a model has the parameters, the operations, the bytes
 w_o_mixing.py      lab 05: which head wrote which number of the output
+kv_cache.py        lab 08: what a token costs in the cache, and how long a text fits a card
 kernel_view.py     lab 09: what the warps of a kernel touch, one instruction after the other
 grid_fill.py       lab 09: the blocks of a launch on the SMs of a GPU, and what a tile wastes
+online_softmax.py  lab 10: a row of scores that arrives block by block
 """
