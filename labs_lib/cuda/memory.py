@@ -22,7 +22,7 @@ from labs_lib.cuda.source import Signature
 
 GAP = 4 << 20  # address space between two tensors; it costs nothing
 SECTOR = 32
-MOST_CELLS = 18  # as a power of two: what is kept about the elements of one tensor
+MOST_CELLS = 20  # as a power of two: what is kept about the elements of one tensor
 KINDS = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4}
 
 

@@ -82,12 +82,17 @@ def _headline(trace, chosen, any_shown: bool) -> str:
 
 
 def _title_read(tiles: Tiles) -> str:
-    times, count = np.array(tiles.reads), np.array(tiles.elements)
-    mean = times / count
+    mean = _mean(tiles.reads, tiles)
     low, high = mean.min(), mean.max()
     if low == high and float(low).is_integer():
         return f"each element is read {_times(int(low))}"
     return f"elements are read {low:.4g} to {high:.4g} times"
+
+
+def _mean(counts, tiles: Tiles) -> np.ndarray:
+    """How often each element of a box, on average; boxes without elements are left out."""
+    elements = np.array(tiles.elements)
+    return np.ma.array(counts, mask=elements == 0) / np.maximum(elements, 1)
 
 
 def _title_write(tiles: Tiles) -> str:
@@ -96,8 +101,8 @@ def _title_write(tiles: Tiles) -> str:
     writers = len(set(block[block >= 0].tolist()))
     if (who == BLOCKS).any() and tiles.exact:
         return "several blocks write one element"
-    if times.min() == 0:
-        never = int(count[times == 0].sum())
+    never = int(count[times == 0].sum())
+    if never:
         return f"{never:,} of {count.sum():,} elements are never written"
     often = f"{times.max() / count[times == times.max()][0]:.4g}"
     once = "once" if (times == count).all() else f"up to {often} times"
@@ -125,7 +130,7 @@ def _note(trace, tiles: Tiles, what: str) -> str:
 
 
 def _paint_reads(ax: Axes, tiles: Tiles, trace) -> None:
-    mean = np.array(tiles.reads) / np.array(tiles.elements)
+    mean = _mean(tiles.reads, tiles)
     whole = bool((mean == mean.round()).all())
     text = f"{mean.max():.0f}" if whole else f"{mean.max():.1f}"
     numbers = _fits(mean.shape, len(text))

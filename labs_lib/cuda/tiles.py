@@ -77,7 +77,8 @@ def make_tiles(regions) -> dict[str, Tiles]:
 def untouched(name: str, tensor) -> Tiles:
     """The tiles of a tensor that no thread touched, as in an empty launch."""
     shape = _shape(tensor)
-    return _boxed(name, shape, tensor.element_size(), *(np.zeros(0, np.int64) for _ in range(7)))
+    nobody = (np.zeros(0, np.int64) for _ in range(7))
+    return _boxed(name, tensor.numel(), shape, tensor.element_size(), 1, *nobody)
 
 
 def _tiles(name: str, region, tensor) -> Tiles:
@@ -88,12 +89,13 @@ def _tiles(name: str, region, tensor) -> Tiles:
     cells = region.seen[first : last + 1]
     at = np.maximum((np.arange(first, last + 1) << shift) - start, 0) // item
     columns = [cells[n].astype(np.int64) for n in CELL]
-    return _boxed(name, shape, item, at, *columns)
+    cell = max(1, (1 << shift) // item)
+    return _boxed(name, tensor.numel(), shape, item, cell, at, *columns)
 
 
-def _boxed(name, shape, item, at, reads, writes, block, thread, many, framed) -> Tiles:
+def _boxed(name, n, shape, item, cell, at, reads, writes, block, thread, many, framed) -> Tiles:
     rows, columns = shape
-    high, wide = _step(rows, MOST_ROWS), _step(columns, MOST_COLUMNS)
+    high, wide = _step(rows, MOST_ROWS), max(cell, _step(columns, MOST_COLUMNS))
     grid = (-(-rows // high), -(-columns // wide))
     box = (at // columns // high) * grid[1] + at % columns // wide
     count = grid[0] * grid[1]
@@ -122,10 +124,12 @@ def _boxed(name, shape, item, at, reads, writes, block, thread, many, framed) ->
     inside = np.minimum(np.full(grid[0], high), rows - np.arange(grid[0]) * high)
     across = np.minimum(np.full(grid[1], wide), columns - np.arange(grid[1]) * wide)
     who = np.where(known, several, NOBODY).reshape(grid).tolist()
-    elements = np.outer(inside, across).tolist()
+    elements = np.outer(inside, across)
+    absent = np.arange(columns - (rows * columns - n), columns)  # a folded vector's last row
+    np.subtract.at(elements[-1], absent // wide, 1)
     frames = np.zeros(count, np.int64)
     np.bitwise_or.at(frames, box, framed)
-    sums = (elements, total(reads), total(writes))
+    sums = (elements.tolist(), total(reads), total(writes))
     told_ = (told(block - 1), told(thread), who, frames.reshape(grid).tolist())
     return Tiles(name, shape, item, high, wide, *sums, *told_)
 
