@@ -77,8 +77,7 @@ BARRIERS = (
     Wrong(
         "part_used_again_too_early",
         _with((BETWEEN, "")),
-        "part is used twice. The first thread puts its sum into part[0] while others have still\n"
-        "to read the maximum there.",
+        NO_WAITING,
     ),
     Wrong(
         "barrier_inside_the_if",
@@ -90,7 +89,8 @@ BARRIERS = (
                 "            __syncthreads();\n        }\n",
             )
         ),
-        NO_WAITING,
+        "The barrier stands inside the if: only some threads reach it. All have to, also those\n"
+        "that have nothing to add in this step.",
     ),
     Wrong(
         "no_barrier_in_the_last_warp",
