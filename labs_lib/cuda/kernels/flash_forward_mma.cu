@@ -79,18 +79,19 @@ __global__ void flash_forward_mma(const half* q, const half* k, const half* v, h
         fetch(k_tile, pitch, k, start, KEYS, n_k, head_dim, wide);
         fetch(v_tile, pitch, v, start, KEYS, n_k, head_dim, wide);
         __syncthreads();  // the tiles are whole
-        for (int j = 0; j < KEYS; j += FRAG) {
-            Sums scores;
-            wmma::fill_fragment(scores, 0.0f);
-            for (int i = 0; i < wide; i += FRAG) {
-                Left queries;
+        Sums scores[KEYS / FRAG];
+        for (int j = 0; j < KEYS / FRAG; ++j) wmma::fill_fragment(scores[j], 0.0f);
+        for (int i = 0; i < wide; i += FRAG) {
+            Left queries;  // once for all keys of the tile
+            wmma::load_matrix_sync(queries, q_tile + warp * FRAG * pitch + i, pitch);
+            for (int j = 0; j < KEYS / FRAG; ++j) {
                 Keys keys;
-                wmma::load_matrix_sync(queries, q_tile + warp * FRAG * pitch + i, pitch);
-                wmma::load_matrix_sync(keys, k_tile + j * pitch + i, pitch);
-                wmma::mma_sync(scores, queries, keys, scores);
+                wmma::load_matrix_sync(keys, k_tile + j * FRAG * pitch + i, pitch);
+                wmma::mma_sync(scores[j], queries, keys, scores[j]);
             }
-            wmma::store_matrix_sync(s_tile + j, scores, S_PITCH, wmma::mem_row_major);
         }
+        for (int j = 0; j < KEYS / FRAG; ++j)
+            wmma::store_matrix_sync(s_tile + j * FRAG, scores[j], S_PITCH, wmma::mem_row_major);
         __syncwarp();
 
         float s[KEYS / 2], bigger = m;
