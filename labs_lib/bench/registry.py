@@ -29,6 +29,7 @@ class Bench:
 
 BENCHES = (
     Bench("cuda", "Kernels without a GPU: our emulator and numba's simulator", module="emulator"),
+    Bench("attention", "Attention on the CPU as n grows: whole rows, our tiles, torch's kernel"),
     Bench("ladder", "The ladder of kernels against torch on this GPU", "cuda"),
 )
 

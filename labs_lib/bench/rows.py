@@ -68,7 +68,7 @@ class Row:
             return "above the chip's peak: a mistake"
         asked = []
         if self.faster is not None:
-            asked.append(f"> {self.faster:,.0f} ×")
+            asked.append(f"> {self.faster:,g} ×")
         if self.within is not None:
             asked.append(f"< {in_words(self.within)}")
         if not asked:

@@ -90,7 +90,7 @@ def test_a_bench_prints_a_table_and_writes_the_same_as_json(monkeypatch, tmp_pat
     rows = [Row("one", 0.5, "two", 1.0, faster=1.5, work=1e9), "A note [in brackets]."]
     fake(monkeypatch, rows)
     fine, text, data = run(tmp_path)
-    assert fine and "500 ms" in text and "> 2 ×: yes" in text and "[in brackets]" in text
+    assert fine and "500 ms" in text and "> 1.5 ×: yes" in text and "[in brackets]" in text
     assert "of peak" not in text, "a column that no row fills is left out"
     assert data["rows"][0]["ratio"] == 2 and data["rows"][0]["met"] is True
     assert data["notes"] == ["A note [in brackets]."]
