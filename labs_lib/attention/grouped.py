@@ -40,11 +40,10 @@ def mha_to_gqa(W_K: Tensor, W_V: Tensor, n_head: int, n_kv_head: int) -> tuple[T
     Raises ValueError when the sizes do not divide.
     Source: Ainslie et al. 2023, section 2.1.
     """
-    return pool_heads(W_K, n_head, n_kv_head), pool_heads(W_V, n_head, n_kv_head)
+    return _pooled(W_K, n_head, n_kv_head), _pooled(W_V, n_head, n_kv_head)
 
 
-def pool_heads(W: Tensor, n_head: int, n_kv_head: int) -> Tensor:
-    """Return a projection [d_model, n_head * width] as [d_model, n_kv_head * width] of means."""
+def _pooled(W: Tensor, n_head: int, n_kv_head: int) -> Tensor:
     _check_groups(n_head, n_kv_head)
     if W.shape[1] % n_head:
         raise ValueError(f"{W.shape[1]} columns are not {n_head} heads of equal width")

@@ -9,6 +9,7 @@ from labs_lib.training.byte_text import ByteText, text_hash
 from labs_lib.training.census import HeadCensus
 from labs_lib.training.layers import Attend
 from labs_lib.training.loop import Task, train
+from labs_lib.training.pooling import PooledHeads
 from labs_lib.training.retrieval import TwoRules, TwoTargets
 from labs_lib.training.runs import Record, Run
 
@@ -71,6 +72,16 @@ EXPERIMENTS: dict[str, Experiment] = {
             "with W_O": ByteText(steps=LONG),
             "without W_O": ByteText(output=False, steps=LONG),
             "without W_O, wider FFN": ByteText(output=False, d_ffn=288, steps=LONG),
+        },
+    ),
+    "shared_heads": Experiment(
+        question="What is lost when query heads share their keys and values?",
+        claims=("C94",),
+        measure="loss",
+        variants={
+            "8 key/value heads": PooledHeads(steps=LONG),
+            "2 key/value heads": ByteText(n_kv_head=2, steps=LONG),
+            "1 key/value head": ByteText(n_kv_head=1, steps=LONG),
         },
     ),
 }

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from labs_lib.attention.grouped import grouped_query_attention, mha_to_gqa, pool_heads
+from labs_lib.attention.grouped import grouped_query_attention, mha_to_gqa
 from labs_lib.attention.heads import split_heads
 from labs_lib.attention.multi_head import MultiHeadAttention
 from labs_lib.attention.single_head import causal_mask, scaled_dot_product_attention
@@ -112,4 +112,4 @@ def test_heads_that_were_equal_lose_nothing_by_pooling(numbers, close):
 @pytest.mark.parametrize(("columns", "n_kv_head"), [(32, 3), (32, 0), (30, 4)])
 def test_sizes_that_do_not_fit_cannot_be_pooled(columns, n_kv_head):
     with pytest.raises(ValueError, match=r"divide|equal width"):
-        pool_heads(torch.ones(5, columns), 8, n_kv_head)
+        mha_to_gqa(torch.ones(5, columns), torch.ones(5, columns), 8, n_kv_head)

@@ -106,9 +106,11 @@ def test_recorded_runs_without_w_o_lose_hundredths_and_a_wider_ffn_gives_them_ba
 
 
 def test_experiments_that_share_a_baseline_show_the_same_baseline():
-    names = [("true_slicing", "all inputs"), ("head_sweep", "n_head=8")]
-    curves = [[run.curve for run in load_record(name).of(variant)] for name, variant in names]
-    assert curves[0] == curves[1]
+    short = [("true_slicing", "all inputs"), ("head_sweep", "n_head=8")]
+    long = [("without_w_o", "with W_O"), ("shared_heads", "8 key/value heads")]
+    for names in (short, long):
+        curves = [[run.curve for run in load_record(name).of(variant)] for name, variant in names]
+        assert curves[0] == curves[1]
 
 
 @pytest.mark.parametrize("name", ["two_rules", "two_targets"])
@@ -203,3 +205,15 @@ def test_the_command_refuses_unknown_names_and_trains_nothing(empty_course, caps
 def test_a_short_training_of_two_rules_beats_chance_under_both_rules():
     (run,) = rerun("two_rules", seed=0, steps=500, variant="one head").runs
     assert run.final["accuracy_by_key"] > 0.9 and run.final["accuracy_by_position"] > 0.9
+
+
+def test_recorded_heads_trained_as_shared_lose_little_and_heads_merged_afterwards_much():
+    made = load_record("shared_heads")
+    whole, two, one = (made.spread(variant).mean for variant in made.variants)
+    assert abs(two - whole) < 0.02 < one - whole < 0.05
+    for run in made.of("8 key/value heads"):
+        lost = {name: value - run.final["loss"] for name, value in run.final.items()}
+        for n in (4, 2, 1):
+            assert min(lost[f"mean_{n}"], lost[f"first_{n}"]) > 0.5
+            assert 0.1 < lost[f"mean_{n}_more"] < lost[f"mean_{n}"] / 2
+        assert lost["mean_4_more"] < lost["mean_2_more"] < lost["mean_1_more"]

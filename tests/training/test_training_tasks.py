@@ -10,7 +10,8 @@ import labs_lib.training
 from labs_lib.training import byte_text
 from labs_lib.training.byte_text import ByteText
 from labs_lib.training.layers import AttentionLayer
-from labs_lib.training.loop import build
+from labs_lib.training.loop import build, measure
+from labs_lib.training.pooling import PooledHeads, with_fewer_heads
 from labs_lib.training.retrieval import N_KEY, TwoRules, TwoTargets
 
 
@@ -165,3 +166,27 @@ def test_trainings_never_import_the_reference_attention_or_jupyter_at_the_top():
         assert not [name for name in names if name.startswith("labs_lib.attention")], path
         top = {n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)}
         assert not [name for name in top if name.startswith(("IPython", "ipywidgets"))], path
+
+
+def test_merged_heads_are_means_of_neighbours_and_heads_of_their_own_lose_nothing():
+    model = build(PooledHeads(), seed=0)
+    tokens = torch.randint(128, (1, 64), generator=generator())
+    assert torch.equal(with_fewer_heads(model, 8, "first")(tokens), model(tokens))
+    for name in ("W_K", "W_V"):
+        heads = getattr(model.blocks[1].attention, name).unflatten(1, (2, 4, 8))
+        for how, wanted in (("mean", heads.mean(2)), ("first", heads[:, :, 0])):
+            merged = with_fewer_heads(model, 2, how).blocks[1].attention
+            assert merged.n_kv_head == 2
+            torch.testing.assert_close(getattr(merged, name), wanted.flatten(1))
+
+
+def test_measuring_merged_heads_leaves_the_model_as_it_was():
+    task = PooledHeads(more_steps=1)
+    model = build(task, seed=0)
+    before = [p.clone() for p in model.parameters()]
+    found = measure(task, model)
+    assert set(found) == {"loss", "more"} | {
+        f"{how}_{n}{more}" for n in (4, 2, 1) for how, more in
+        (("mean", ""), ("first", ""), ("mean", "_more"))
+    }  # fmt: skip
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
