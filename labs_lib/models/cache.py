@@ -86,7 +86,7 @@ def require(name: str, cache: Path | None = None) -> Status:
         )
     if found.state == BROKEN:
         raise BrokenModel(f"{found.problem}; {command} mends it")
-    if not (found.folder / CHECKED).exists():
+    if not _is_remembered(found.folder):  # copied from elsewhere: compared now, and then known
         remember(found.folder)
     return found
 
@@ -150,6 +150,12 @@ def _recall(folder: Path) -> dict[str, dict]:
     except (OSError, ValueError, AttributeError):
         return {}
     return marks if sound else {}
+
+
+def _is_remembered(folder: Path) -> bool:
+    known = _recall(folder)
+    files = [path for path in folder.iterdir() if _counts(path)]
+    return all(path.stat().st_mtime_ns == known.get(path.name, {}).get("time") for path in files)
 
 
 def _counts(path: Path) -> bool:

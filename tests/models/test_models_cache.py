@@ -207,6 +207,19 @@ def test_damage_that_keeps_size_and_time_is_found_by_verify(here):
     assert cache.status("tiny", thorough=True).state == cache.BROKEN
 
 
+def test_copied_cache_is_compared_once_and_then_known(with_made, tmp_path, monkeypatch):
+    shutil.copytree(paths.models(), tmp_path / "copy", copy_function=shutil.copyfile)
+    monkeypatch.setenv("LABS_MODELS", str(tmp_path / "copy"))
+    read = []
+    real = cache.sha256_of
+    monkeypatch.setattr(cache, "sha256_of", lambda path: read.append(path) or real(path))
+    assert cache.require("tiny").state == cache.OK
+    assert read
+    read.clear()
+    assert cache.require("tiny").state == cache.OK
+    assert read == []
+
+
 def test_record_that_cannot_be_read_costs_nothing_but_a_comparison(here):
     (here / cache.CHECKED).write_text("[1, {", encoding="utf-8")
     assert cache.require("tiny").state == cache.OK
@@ -297,6 +310,7 @@ def test_what_a_killed_fetch_left_goes_after_a_day(tiny):
     assert (old.exists(), new.exists()) == (False, True)
 
 
+@pytest.mark.slow
 def test_two_fetches_at_once_both_succeed(tiny):
     failed = []
 
@@ -408,6 +422,7 @@ def python(script):
     )
 
 
+@pytest.mark.slow
 def test_models_import_without_jupyter_and_never_import_a_hub():
     done = python("""
 import importlib, pkgutil, sys
