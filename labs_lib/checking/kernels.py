@@ -28,7 +28,7 @@ from .observe import Leaf, Observation, flatten, quiet
 from .syntax import Reading
 
 FINDINGS, CLEAN = "findings", "none"
-SECONDS = 4  # of processor time for one launch of a check
+SECONDS = 3  # of processor time for one launch of a check
 AT_A_TIME = 2
 MOST_DETAILS = 3
 _ONE_AT_A_TIME = threading.RLock()  # standard output is swallowed for the whole process
