@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from labs_lib.cuda import cache, compilers
+from labs_lib.cuda import cache, compilers, links
 from labs_lib.cuda.diagnose import explain
 from labs_lib.cuda.errors import BuildError, CompileError
 from labs_lib.cuda.rewrite import rewrite
@@ -84,15 +84,16 @@ def host_library(
     flags = compilers.host_flags(trace)
     key = cache.key_of(
         text,
-        filename,
+        links.file_name(filename),
         *flags,
+        *links.TELL_MISSING,
         compilers.version(compiler),
         compilers.header_hash(),
         compilers.machine(),
     )
 
     def build(folder: Path) -> None:
-        cell = folder / Path(filename).name
+        cell = folder / links.file_name(filename)
         cell.write_text(text, encoding="utf-8")
         include = [f"-I{compilers.HOST / 'include'}", f"-I{compilers.HOST}"]
         include += ["-include", header(flags)]
@@ -101,9 +102,13 @@ def host_library(
         if done.returncode == 0:
             # Linked apart: -fsanitize would bring the sanitizer's own runtime.
             link = [compiler, "-shared", "kernel.o", "-o", LIBRARY]
-            done = _call([*link, *(["-undefined", "dynamic_lookup"] if _mac() else [])], folder)
+            open_ends = ["-undefined", "dynamic_lookup"] if _mac() else links.TELL_MISSING
+            done = _call([*link, *open_ends], folder)
         if done.returncode:
             raise _failed(done.stdout + done.stderr, source, text, cell.name)
+        problem = links.missing(done.stderr, source)
+        if problem:
+            raise problem
         (folder / "kernel.o").unlink()
 
     return cache.get(key, LIBRARY, build)
@@ -123,12 +128,20 @@ def device_library(source: str, kernels: list[Signature], arch: str, filename: s
     text = source + device_entries(kernels)
     flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC", "-lineinfo"]
     flags += ["-gencode", f"arch=compute_{arch[3:]},code={arch}"]
-    key = cache.key_of(text, filename, *flags, compilers.version(nvcc))
+    key = cache.key_of(text, links.file_name(filename), *flags, compilers.version(nvcc))
 
     def build(folder: Path) -> None:
-        cell = folder / Path(filename).name
+        cell = folder / links.file_name(filename)
         cell.write_text(text, encoding="utf-8")
-        done = _call([nvcc, *flags, cell.name, "-o", LIBRARY], folder)
+        command = [nvcc, *flags, cell.name, "-o", LIBRARY]
+        done = _call(command, folder)
+        for older in links.older_compilers(done.stdout + done.stderr):
+            done = _call([*command, "-ccbin", older], folder)
+            if done.returncode == 0:
+                break
+        problem = links.too_new(done.stdout + done.stderr, compilers.host_compiler())
+        if done.returncode and problem:
+            raise problem
         if done.returncode:
             raise explain(done.stdout + done.stderr, source, text, cell.name)
 

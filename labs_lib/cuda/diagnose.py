@@ -34,6 +34,9 @@ def explain(log: str, source: str, rewritten: str, filename: str) -> CompileErro
                      log.replace(": error", ": error"), re.MULTILINE)  # fmt: skip
     found = gcc or nvcc
     lines = source.split("\n")
+    twice = re.search(r"no matches converting function [‘'](\w+)", log)
+    if twice:
+        return _declared_otherwise(twice[1], source, log)
     if not found or int(found[1]) > len(lines):
         return _unclosed(source, log) or CompileError(_unknown(log), log=log)
     line, message = int(found[1]), found[3].strip()
@@ -48,6 +51,19 @@ def explain(log: str, source: str, rewritten: str, filename: str) -> CompileErro
     if more > 0:
         out.append(f"({more} more after it; the first is the one to mend.)")
     return CompileError("\n".join(out), line=line, log=log)
+
+
+def _declared_otherwise(name: str, source: str, log: str) -> CompileError:
+    """The error for a kernel whose declaration and definition don't agree."""
+    at = re.search(rf"\b{re.escape(name)}\b", source)
+    line = source.count("\n", 0, at.start()) + 1 if at else None
+    where = f"line {line}: " if line else ""
+    return CompileError(
+        f"{where}`{name}` is declared with other parameters than it is defined with; make them "
+        "equal, or drop the declaration.",
+        line=line,
+        log=log,
+    )
 
 
 def _unclosed(source: str, log: str) -> CompileError | None:

@@ -17,6 +17,8 @@ REFUSED = {
     "new": _MEMORY,
     "delete": _MEMORY,
     "cooperative_groups": _CLUSTER,
+    "cuda::": "names asynchronous copies, barriers and atomics of CUDA's library, which are not "
+    "emulated: load and __syncthreads(), or use atomicAdd and its kin",
     "this_grid": _CLUSTER,
     "__cluster_dims__": _CLUSTER,
     "throw": "is not allowed in a kernel",

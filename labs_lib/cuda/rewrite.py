@@ -51,7 +51,10 @@ def refuse(tokens: list[Token]) -> None:
     for i, token in enumerate(tokens):
         if token.kind not in ("word", "mark"):
             continue
-        why = REFUSED.get(token.text)
+        after = tokens[i + 1].text if i + 1 < len(tokens) else ""
+        why = REFUSED.get(
+            f"{token.text}::" if after in ("::", ":") else "", REFUSED.get(token.text)
+        )
         if why is None:
             why = next((w for p, w in REFUSED_PREFIXES if token.text.startswith(p)), None)
         before = tokens[i - 1].text if i else ""
