@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-
 _KNOWN: dict[Path, dict[int, int | None]] = {}  # a library's content never changes
 
 
