@@ -35,15 +35,14 @@ def occupancy(threads, registers, shared_bytes, sm):
     raise NotImplementedError
 ''',
     cases=cases.occupancy_cases,
-    axes=(),
     hints=(
-        "Four numbers: how many blocks would fit if only warps counted, only blocks, only registers,\\n"
-        "only shared memory. The smallest of them decides.",
-        "All that is handed out is rounded up to whole pieces first: threads to warps of 32, the\\n"
-        "registers of a warp to pieces of register_piece, the shared memory of a block (what it asks\\n"
-        "for plus sm.reserved) to pieces of shared_piece.",
-        "Registers lie in four quarters of sm.registers // 4, and a warp gets all of its own from\\n"
-        "one: count the warps that fit into a quarter, times four, and from these the blocks. A\\n"
+        "Four numbers: how many blocks would fit if only warps counted, only blocks, only\n"
+        "registers, only shared memory. The smallest of them decides.",
+        "All that is handed out is rounded up to whole pieces first: threads to warps of 32, the\n"
+        "registers of a warp to pieces of register_piece, the shared memory of a block (what it\n"
+        "asks for plus sm.reserved) to pieces of shared_piece.",
+        "Registers lie in four quarters of sm.registers // 4, and a warp gets all of its own from\n"
+        "one: count the warps that fit into a quarter, times four, and from these the blocks. A\n"
         "block may need no shared memory at all.",
     ),
     minutes=10,
