@@ -209,12 +209,12 @@ def _recognise_kernel(
     index: int,
     oracle: Oracle,
 ) -> Mistake | None:
-    """The known mistake that does the same, case by case from the first wrong one on.
+    """The known mistake that does the same in the first wrong case, and in most around it.
 
     Each case of a known mistake costs a launch, so only a few are looked at.
     """
     best: tuple[int, Mistake] | None = None
-    window = range(index, min(index + CASES_TO_NAME, len(got) - 1))
+    window = around(index, len(got) - 1)
     for mistake in oracle.mistakes(exercise, got):
         theirs = mistake.observations
         if len(theirs) != len(got) or not difference(exercise, want[index], theirs[index]):
@@ -227,6 +227,11 @@ def _recognise_kernel(
         if best is None or agreed > best[0]:
             best = (agreed, mistake)
     return best[1] if best else None
+
+
+def around(index: int, cases: int) -> range:
+    """The cases in which a kernel is compared with known mistakes: near the first wrong one."""
+    return range(max(0, index - CASES_TO_NAME), min(index + CASES_TO_NAME, cases))
 
 
 def _recognise(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..answers import Wrong
-from ..checking.verdict import CASES_TO_NAME, NOT_ATTEMPTED
+from ..checking.verdict import NOT_ATTEMPTED, around
 from ..exercises.kit import Exercise
 
 NOTE = "  | "  # what a trace says of the kernel's own lines; it is shown and never compared
@@ -115,9 +115,9 @@ def _recognise(mistakes: Mistakes, want: Printed, got: Printed, index: int) -> W
 
 
 def _recognise_kernel(mistakes: Mistakes, want: Printed, got: Printed, index: int) -> Wrong | None:
-    """The known mistake that prints the same from the first wrong case on, for a few cases."""
+    """The known mistake that prints the same in the first wrong case, and in most around it."""
     best = None
-    window = range(index, min(index + CASES_TO_NAME, len(got.cases) - 1))
+    window = around(index, len(got.cases) - 1)
     for wrong, theirs in mistakes:
         if len(theirs) != len(got.cases) or theirs.case(index) == want.cases[index]:
             continue
