@@ -91,6 +91,17 @@ def require(name: str, cache: Path | None = None) -> Status:
     return found
 
 
+def available(*names: str, cache: Path | None = None) -> bool:
+    """Tell whether models can be loaded; where one can't, print one line that says what to do."""
+    for name in names:
+        try:
+            require(name, cache)
+        except (MissingModel, BrokenModel) as error:
+            print(error)
+            return False
+    return True
+
+
 def command_to_get(name: str, cache: Path | None = None) -> str:
     """Return the command that fetches a model or mends it, in backticks."""
     where = "" if cache is None else f" --cache {shlex.quote(str(cache))}"

@@ -230,6 +230,16 @@ def test_missing_model_says_how_to_get_it_and_how_much_that_is(tiny):
         cache.require("tiny")
 
 
+def test_a_notebook_can_go_on_without_a_model_and_says_so_in_one_line(tiny, capsys):
+    assert models.available("tiny") is False
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert "`labs models get tiny` fetches it" in said
+    fetch.get("tiny")
+    assert models.available("tiny") is True
+    assert capsys.readouterr().out == ""
+
+
 def test_other_folder_is_named_in_the_command_that_helps(tiny, tmp_path):
     with pytest.raises(models.MissingModel, match=r"--cache '.*my models'` fetches"):
         cache.require("tiny", tmp_path / "my models")
