@@ -180,6 +180,7 @@ def test_merged_heads_are_means_of_neighbours_and_heads_of_their_own_lose_nothin
             torch.testing.assert_close(getattr(merged, name), wanted.flatten(1))
 
 
+@pytest.mark.slow
 def test_measuring_merged_heads_leaves_the_model_as_it_was():
     task = PooledHeads(more_steps=1)
     model = build(task, seed=0)
