@@ -75,7 +75,7 @@ TILED = (
     sectors_rule(
         "neighbours",
         "neighbours fetch neighbours",
-        "The bytes are right. But for each that is read of q, memory moves {q}, and {k} for k.\n"
+        "For each byte of q that your kernel asks for memory moves {q}, and for each of k {k}.\n"
         + NEIGHBOURS_FETCH,
         scores,
         {"q": 2.0, "k": 2.0},
