@@ -12,6 +12,7 @@ from labs_lib.grading.run.kernel import KernelGone, StartFailure, TooMuchOutput,
 from labs_lib.grading.run.observe import observe, padded
 from labs_lib.grading.run.records import CellRun
 from labs_lib.grading.sandbox.policy import Limits
+from labs_lib.notebook.bindings import is_cuda
 
 DEADLY = ("crash", "memory", "output-flood")
 
@@ -88,7 +89,7 @@ class Session:
                 return cell.result("not-run", reason, cause="timeout")
             if cell.exercise in self.blamed:
                 return self._after_blame(item, cell)
-            if not self._stand_up():
+            if not self._stand_up(cell):
                 continue
             result, loudest = observe(item, cell, self.kernel, self._cell_time(cell))
             self.last = cell
@@ -153,7 +154,7 @@ class Session:
         finally:
             kernel.stop()
 
-    def _stand_up(self) -> bool:
+    def _stand_up(self, upto: Cell) -> bool:
         """Have a kernel with all that went before; False when one more exercise was blamed."""
         if self.kernel is not None and self.kernel.is_alive():
             return True
@@ -165,13 +166,18 @@ class Session:
                 self.last = None
                 return False
         self.kernel = self.start()
-        for cell in [cell for cell in self.replayed if cell.exercise not in self.blamed]:
+        for cell in [cell for cell in self.replayed if self._needed(cell, upto)]:
             try:
                 self.kernel.run_quietly(cell.source, self._cell_time(cell), cell.exercise)
             except (KernelGone, TooMuchOutput, Empty) as trouble:
                 self._blame_replay(cell, trouble)
                 return False
         return True
+
+    def _needed(self, cell: Cell, upto: Cell) -> bool:
+        """Whether a cell is to be repeated: CUDA is compiled again for its own check alone."""
+        foreign = is_cuda(cell.source) and cell.exercise != upto.exercise
+        return cell.exercise not in self.blamed and not foreign
 
     def _blame_replay(self, cell: Cell, trouble: Exception) -> None:
         status, reason = _told(trouble)
