@@ -24,10 +24,23 @@ COMMON = [
 COMMON += ["-fmax-errors=8", "-fno-strict-aliasing", "-fstack-clash-protection", "-g1"]
 # No -ffast-math: masks of -INFINITY must stay what they are. Sums may be taken in another order,
 # or no dot product would be vectorised; __fadd_rn and its kin keep theirs.
-FAST = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math"]
+FAST = [
+    "-O3",
+    "-fno-finite-loops",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-signed-zeros",
+    "-fassociative-math",
+]
 # As written: no load may be moved, merged or split before it is counted.
 TRACE = ["-O0", "-fsanitize=thread", "-DLABS_TRACE", "-fno-builtin"]
 GCC_TRACE = ["--param", "tsan-distinguish-volatile=1", "-fno-tree-sra"]
+# Our atomics are told of by themselves; a read before a write counts too.
+CLANG_TRACE = [
+    part
+    for name in ("instrument-read-before-write=1", "instrument-atomics=0", "distinguish-volatile=1")
+    for part in ("-mllvm", f"-tsan-{name}")
+]
 RUNNER = ["-std=c++17", "-O2", "-g1", "-w", "-rdynamic", "-pthread"]
 # Fewer libraries to load: it starts in half the time.
 RUNNER += ["-static-libstdc++", "-static-libgcc"] if platform.system() == "Linux" else []
@@ -79,7 +92,7 @@ def host_flags(trace: bool) -> list[str]:
     common += ["-ferror-limit=8"] if clang else []
     if not trace:
         return [*common, *FAST, *_native()]
-    extra = ["-mllvm", "-tsan-instrument-read-before-write=1"] if clang else GCC_TRACE
+    extra = CLANG_TRACE if clang else GCC_TRACE
     return [*common, *TRACE, *extra, "-ftrivial-auto-var-init=pattern"]
 
 

@@ -8,14 +8,16 @@ from labs_lib.cuda.errors import CompileError
 from labs_lib.cuda.tokens import tokenize
 
 HINTS = [
-    (r"expected [‘'].?;.?[’'].*before|expected a .;.", "A `;` is missing, often a line above."),
+    (r"expected [‘'].?;.?[’'].*before|expected a .;.|expected ';'",
+     "A `;` is missing, often a line above."),
     (r"'?threadidx|blockidx|blockdim", "CUDA's names are threadIdx, blockIdx, blockDim, gridDim."),
     (r"no matching function for call to .*atomic", "Both arguments of an atomic are of one type."),
-    (r"discards qualifiers|assignment of read-only|expression must be a modifiable",
+    (r"discards qualifiers|assignment of read-only|must be a modifiable|read-only variable",
      "The parameter is `const`: it may be read only. Drop `const` from what the kernel writes."),
-    (r"was not declared in this scope|is undefined",
+    (r"was not declared in this scope|is undefined|undeclared identifier",
      "The name is misspelled, declared further down, or declared inside another pair of braces."),
-    (r"expected [‘'].?\}.?[’'] at end of input|expected a .\}.", "A closing brace `}` is missing."),
+    (r"expected [‘'].?\}.?[’'] at end of input|expected a .\}.|expected '\}'",
+     "A closing brace `}` is missing."),
     (r"invalid conversion|cannot convert|incompatible with parameter",
      "The two types differ; look for a missing `*`, `&` or index."),
     (r"invalid types .* for array subscript", "More indices than the array has dimensions."),

@@ -46,7 +46,9 @@ def test_every_rung_is_recorded_and_all_files_are_small():
     folder = recorded.file_of("scores_naive").parent
     files = sorted(folder.glob("*.json.gz"))
     assert [f.name.split(".")[0] for f in files] == sorted(recorded.RECORDED)
-    assert {r.name for r in ladder.RUNGS if not r.family.startswith("flash")} <= set(recorded.RECORDED)
+    assert {r.name for r in ladder.RUNGS if not r.family.startswith("flash")} <= set(
+        recorded.RECORDED
+    )
     assert sum(f.stat().st_size for f in files) < 200_000
 
 

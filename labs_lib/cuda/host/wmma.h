@@ -72,9 +72,10 @@ LABS_FN void load_matrix_at(uint32_t site, fragment<accumulator, M, N, K, T>& f,
 template <int M, int N, int K, class T>
 LABS_FN void store_matrix_at(uint32_t site, T* p, const fragment<accumulator, M, N, K, T>& f,
                              unsigned stride, layout_t layout) {
+    constexpr int n = fragment<accumulator, M, N, K, T>::num_elements;
     meet(site);
-    for (int i = 0; i < f.num_elements; ++i) {
-        int at = place<f.num_elements>(lane(), i), row = at / N, col = at % N;
+    for (int i = 0; i < n; ++i) {
+        int at = place<n>(lane(), i), row = at / N, col = at % N;
         T* q = p + (layout == mem_col_major ? (size_t)col * stride + row : (size_t)row * stride + col);
         LABS_TOUCH(q, sizeof(T), lab::kWrite);
         __builtin_memcpy((void*)q, (const void*)&f.x[i], sizeof(T));

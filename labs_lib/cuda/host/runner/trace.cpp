@@ -228,6 +228,16 @@ void __tsan_read_range(void* p, size_t n) { touch((uintptr_t)p, (unsigned)n, 0, 
 void __tsan_write_range(void* p, size_t n) {
     touch((uintptr_t)p, (unsigned)n, lab::kWrite, LABS_PC);
 }
+// clang since 16 names the copies of whole structs so.
+void* __tsan_memcpy(void* to, const void* from, size_t n) {
+    touch((uintptr_t)from, (unsigned)n, 0, LABS_PC);
+    touch((uintptr_t)to, (unsigned)n, lab::kWrite, LABS_PC);
+    return memcpy(to, from, n);
+}
+void* __tsan_memset(void* to, int value, size_t n) {
+    touch((uintptr_t)to, (unsigned)n, lab::kWrite, LABS_PC);
+    return memset(to, value, n);
+}
 void __tsan_init(void) {}
 void __tsan_vptr_update(void*, void*) {}
 void __tsan_vptr_read(void*) {}
