@@ -272,8 +272,8 @@ def _copies(name: str, body: list[Token]) -> str:
         return ""
     plain = all(set(kind.split()) <= SCALARS for kind, _ in fields)
     taken = ", ".join(
-        f"{kind} labs_{i}{' = {}' if i else ''}" for i, (kind, _) in enumerate(fields)
+        f"lab::Field<{kind}> labs_{i}{' = {}' if i else ''}" for i, (kind, _) in enumerate(fields)
     )
     made = ", ".join(f"{field}(labs_{i})" for i, (_, field) in enumerate(fields))
-    start = "LABS_FIELDS" if plain else "LABS_MEMBER"
-    return f"LABS_COPY({name}) {start} {name}({taken}) : {made} {{}} "
+    start = "LABS_FIELDS constexpr" if plain else "LABS_FIELDS"
+    return f"LABS_COPIES({name}, {start} {name}({taken}) : {made} {{}}) "

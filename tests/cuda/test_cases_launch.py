@@ -89,6 +89,32 @@ def test_fields_given_by_name_stay_possible():
     assert k.trace[1, 4](x).clean and (x == 3).all()
 
 
+BRACES = """
+struct State { float m, l; };
+struct Two { State a, b; };
+typedef float real;
+struct Named { real m, l; };
+struct Twice { Named a, b; };
+__device__ float last(Two t) { return t.b.l; }
+__global__ void k(float* y) {
+    Two full = {1, 2, 3, 4}, half = {1, 2}, nested = {{1, 2}};
+    float4 list[2] = {1, 2, 3, 4, 5, 6, 7, 8};
+    Twice named = {5, 6};
+    State zero = {0};
+    y[threadIdx.x] = full.b.m + 10 * half.a.l + 100 * list[1].x + 1000 * named.a.l + last(full) +
+                     zero.l + nested.b.m;
+}"""
+
+
+def test_braces_that_leave_out_inner_braces_mean_the_same_fast_and_traced():
+    """Such a cell is compiled without watched copies, rather than refused or misread."""
+    fast, traced = torch.zeros(4), torch.zeros(4)
+    k = cuda.compile(BRACES)
+    k[1, 4](fast)
+    assert k.trace[1, 4](traced).clean and torch.equal(fast, traced)
+    assert fast[0] == 3 + 10 * 2 + 100 * 5 + 1000 * 6 + 4
+
+
 EMPTY = """
 __global__ void k(const float* q, const float* v, float* o, float* lse, int n_q, int n_k) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -67,13 +67,10 @@ LABS_FN float odd_float(double x) {
 
 }  // namespace lab
 
-#if defined(LABS_TRACE)
-#define LABS_MADE(T) LABS_COPY(T)
-#define LABS_PAIR(T, T2)                                                                       \
-    LABS_STORE(T2) LABS_COPY(T2) LABS_MEMBER T2(T a, T b = {}) : x(a), y(b) {}
+#if defined(LABS_TRACE) && !defined(LABS_PLAIN)
+#define LABS_MADE(T) LABS_COPIES(T)
 #else
 #define LABS_MADE(T) T() = default;
-#define LABS_PAIR(T, T2)
 #endif
 
 #define LABS_16(T, to, from)                                                                   \
@@ -144,7 +141,8 @@ typedef __nv_bfloat16 nv_bfloat16;
 #define LABS_16X2(T2, T, low, high, make)                                                       \
     struct alignas(4) T2 {                                                                      \
         T x, y;                                                                                 \
-        LABS_PAIR(T, T2)                                                                        \
+        LABS_STORE(T2)                                                                          \
+        LABS_COPIES(T2, LABS_FIELDS T2(T a, T b = {}) : x(a), y(b) {})                          \
     };                                                                                          \
     LABS_FN T2 make(T x, T y) { return {x, y}; }                                                \
     LABS_FN T2 __hadd2(T2 a, T2 b) { return {a.x + b.x, a.y + b.y}; }                           \

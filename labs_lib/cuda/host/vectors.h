@@ -4,23 +4,23 @@
 
 #include "touch.h"
 
-#if defined(LABS_TRACE)
-#define LABS_COPIES(name) LABS_STORE(name) LABS_COPY(name)
-#define LABS_1(T, name) LABS_COPIES(name) LABS_FIELDS name(T a) : x(a) {}
+#define LABS_1(T, name) \
+    LABS_STORE(name) LABS_COPIES(name, LABS_FIELDS constexpr name(lab::Field<T> a) : x(a) {})
 #define LABS_2(T, name)                                                                 \
-    LABS_COPIES(name) LABS_FIELDS name(T a, T b = {}) : x(a), y(b) {}
+    LABS_STORE(name)                                                                    \
+    LABS_COPIES(name, LABS_FIELDS constexpr name(lab::Field<T> a, lab::Field<T> b = {}) \
+                : x(a), y(b) {})
 #define LABS_3(T, name)                                                                 \
-    LABS_COPIES(name)                                                         \
-    LABS_FIELDS name(T a, T b = {}, T c = {}) : x(a), y(b), z(c) {}
+    LABS_STORE(name)                                                                    \
+    LABS_COPIES(name, LABS_FIELDS constexpr name(lab::Field<T> a, lab::Field<T> b = {}, \
+                                                 lab::Field<T> c = {})                  \
+                : x(a), y(b), z(c) {})
 #define LABS_4(T, name)                                                                 \
-    LABS_COPIES(name)                                                         \
-    LABS_FIELDS name(T a, T b = {}, T c = {}, T d = {}) : x(a), y(b), z(c), w(d) {}
-#else
-#define LABS_1(T, name)
-#define LABS_2(T, name)
-#define LABS_3(T, name)
-#define LABS_4(T, name)
-#endif
+    LABS_STORE(name)                                                                    \
+    LABS_COPIES(name, LABS_FIELDS constexpr name(lab::Field<T> a, lab::Field<T> b = {}, \
+                                                 lab::Field<T> c = {},                  \
+                                                 lab::Field<T> d = {})                  \
+                : x(a), y(b), z(c), w(d) {})
 
 #define LABS_VECTORS(T, name, a2, a4)                                                   \
     struct name##1 { T x; LABS_1(T, name##1) };                                         \
