@@ -4,6 +4,7 @@
     parameters  of a layer and of a whole model
     flops       of each product, and of the softmax, which alone grows with the heads
     memory      scores, activations, the cache of keys and values, traffic, intensity
+    traffic     what crosses between memory and chip: whole matrices against tiles
     occupancy   what a multiprocessor of a GPU holds, and how many blocks fit on it
 
 Every formula is asserted in the tests against real modules and real tensors.

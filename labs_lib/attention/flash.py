@@ -55,6 +55,28 @@ def flash_attention(
     return (out, lse) if return_lse else out
 
 
+def flash_backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    d_out: Tensor,
+    block_q: int | None = None,
+    block_k: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of q, k and v from out's, with the weights made anew from lse.
+
+    Shapes as in flash_attention; out and lse are what it gave, without a mask and with its own
+    scale. d_out is the gradient of out. Source: Dao 2023, algorithm 2.
+    """
+    block = _fitting_block(q.shape[0] * q.shape[1])
+    block_q, block_k = (block if b is None else b for b in (block_q, block_k))
+    tiling = Tiling(q.shape[2], k.shape[2], block_q, block_k, causal=False)
+    saved = q, k, v, None, out, lse
+    return _gradients(saved, 1 / math.sqrt(q.shape[3]), tiling, d_out, torch.zeros_like(lse))
+
+
 class Tile(NamedTuple):
     """Queries `rows` against keys `columns`; `cut` where the causal limit runs through it."""
 
@@ -108,14 +130,7 @@ class _Flash(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, d_out, d_lse):
-        q, k, v, mask, out, lse = ctx.saved_tensors
-        wide = widened(q[:0]).dtype
-        dq = torch.empty_like(q)
-        dk, dv = (torch.zeros_like(t, dtype=wide) for t in (k, v))
-        for rows in ctx.tiling.rows():
-            part = _Upstream(*(t[:, :, rows] for t in (out, lse, d_out, d_lse)), dk, dv)
-            dq[:, :, rows] = _backward_rows(q, k, v, mask, ctx.scale, ctx.tiling, rows, part)
-        return dq, dk.to(k.dtype), dv.to(v.dtype), None, None, None
+        return *_gradients(ctx.saved_tensors, ctx.scale, ctx.tiling, d_out, d_lse), None, None, None
 
 
 def _forward_rows(q, k, v, mask, scale, tiling, rows):
@@ -149,6 +164,17 @@ class _Upstream(NamedTuple):
     d_lse: Tensor
     dk: Tensor
     dv: Tensor
+
+
+def _gradients(saved, scale, tiling, d_out, d_lse):
+    """The gradients of q, k and v, one tile of queries after the other."""
+    q, k, v, mask, out, lse = saved
+    dq = torch.empty_like(q)
+    dk, dv = (torch.zeros_like(t, dtype=widened(q[:0]).dtype) for t in (k, v))
+    for rows in tiling.rows():
+        part = _Upstream(*(t[:, :, rows] for t in (out, lse, d_out, d_lse)), dk, dv)
+        dq[:, :, rows] = _backward_rows(q, k, v, mask, scale, tiling, rows, part)
+    return dq, dk.to(k.dtype), dv.to(v.dtype)
 
 
 def _backward_rows(q, k, v, mask, scale, tiling, rows, part):

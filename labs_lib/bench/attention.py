@@ -34,6 +34,7 @@ METHODS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "blocked": flash_attention,
     "torch SDPA": torchs_own,
 }
+SHORT = {"naive": "naive, MiB", "blocked": "tiles, MiB", "torch SDPA": "torch, MiB"}
 SIZES = (1024, 2048, 4096, 8192, 16384)
 MOST_TIME, LEAST_SAVING = 2.0, 50.0
 
@@ -63,15 +64,15 @@ def table(points: Sequence[Point]) -> list[Row | str]:
     for n in sorted({point.n for point in points}):
         at = {point.method: point for point in points if point.n == n}
         ours, torchs, whole = (at[method] for method in ("blocked", "torch SDPA", "naive"))
-        more = [(f"memory, {name}", in_mib(at[name].extra_bytes)) for name in METHODS]
+        memory = [(short, in_mib(at[name].extra_bytes)) for name, short in SHORT.items()]
         made.append(
             Row(
-                f"tiles, one head, {n:,} tokens",
+                f"{n:,} tokens",
                 ours.seconds,
                 "torch SDPA",
                 torchs.seconds,
                 faster=1 / MOST_TIME if n == largest else None,
-                more=(*more, ("naive's time", in_words(whole.seconds))),
+                more=(*memory, ("naive takes", in_words(whole.seconds))),
             )
         )
     return [*made, *sentences(points)]
@@ -94,7 +95,7 @@ def sentences(points: Sequence[Point]) -> list[str]:
 
 def in_mib(size: int) -> str:
     """Bytes in MiB with one decimal."""
-    return f"{size / 2**20:,.1f} MiB"
+    return f"{size / 2**20:,.1f}"
 
 
 def measure(sizes: Sequence[int] = SIZES, *, head_dim: int = 64, repeats: int = 3) -> list[Point]:

@@ -16,6 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+Counted = Callable[[torch.Tensor], bool]
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "addmv", "linear")
 
 
@@ -32,23 +33,22 @@ def products(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     return sum(counted[name] for name in PRODUCTS)
 
 
-def largest_allocation(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """The number of elements of the largest new tensor that one call made; views are not new."""
-    with _Memory() as record:
+def largest_allocation(
+    program: Callable[..., Any], *args: Any, counted: Counted = lambda made: True, **kwargs: Any
+) -> int:
+    """The number of elements of the largest new tensor that one call made; views are not new.
+
+    A new tensor for which `counted` is false doesn't count, here and in peak_memory.
+    """
+    with _Memory(counted) as record:
         program(*args, **kwargs)
     return record.largest
 
 
 def peak_memory(
-    program: Callable[..., Any],
-    *args: Any,
-    counted: Callable[[torch.Tensor], bool] = lambda made: True,
-    **kwargs: Any,
+    program: Callable[..., Any], *args: Any, counted: Counted = lambda made: True, **kwargs: Any
 ) -> int:
-    """The most bytes that tensors made during one call took at one time, its result included.
-
-    A new tensor for which `counted` is false doesn't count.
-    """
+    """The most bytes that tensors made during one call took at one time, its result included."""
     with _Memory(counted) as record:
         program(*args, **kwargs)
     return record.peak
@@ -67,7 +67,7 @@ class _Record(TorchDispatchMode):
 class _Memory(TorchDispatchMode):
     """Follows every storage that an operator makes until it is freed."""
 
-    def __init__(self, counted: Callable[[torch.Tensor], bool] = lambda made: True) -> None:
+    def __init__(self, counted: Counted) -> None:
         super().__init__()
         self.counted, self.largest, self.peak = counted, 0, 0
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}

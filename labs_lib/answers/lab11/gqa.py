@@ -1,0 +1,205 @@
+"""Answers to flash_gqa: which head reads which, and without copies."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_lib.attention.flash import flash_attention
+from labs_lib.exercises.lab11_torch import COPIES_HEADS
+
+from ..kit import Answer, Right, Wrong
+from .parts import changed
+
+_tiles = changed()
+
+
+def flash_gqa(q, k, v, block_q=16, block_k=16):
+    """The reference under the exercise's name and signature."""
+    return flash_attention(q, k, v, block_q=block_q, block_k=block_k, return_lse=True)
+
+
+def _refuse(q, k):
+    if q.shape[1] % k.shape[1]:
+        raise ValueError(f"{k.shape[1]} key/value heads can't be shared by {q.shape[1]} heads")
+
+
+def _with(share, refuse=_refuse, **parts):
+    """k and v brought to n_head heads by `share(t, n_head)`."""
+
+    def program(q, k, v, block_q=16, block_k=16):
+        refuse(q, k)
+        return changed(**parts)(q, *(share(t, q.shape[1]) for t in (k, v)), block_q, block_k)
+
+    return program
+
+
+def _neighbours(t, n_head):
+    return t.repeat_interleave(n_head // t.shape[1], 1)
+
+
+def _dealt(t, n_head):
+    return t.repeat(1, n_head // t.shape[1], 1, 1)
+
+
+def _first(t, n_head):
+    return t[:, :1].expand(-1, n_head, -1, -1)
+
+
+def _mean(t, n_head):
+    return t.mean(1, keepdim=True).expand(-1, n_head, -1, -1)
+
+
+def _reversed(t, n_head):
+    return _neighbours(t.flip(1), n_head)
+
+
+def _by_number(t, n_head):
+    """h // n_kv_head in the place of h // group."""
+    return t[:, [min(h // t.shape[1], t.shape[1] - 1) for h in range(n_head)]]
+
+
+def _remainder(t, n_head):
+    return t[:, [h % (n_head // t.shape[1]) % t.shape[1] for h in range(n_head)]]
+
+
+def _only_values(q, k, v, block_q=16, block_k=16):
+    _refuse(q, k)
+    return _tiles(q, _dealt(k, q.shape[1]), _neighbours(v, q.shape[1]), block_q, block_k)
+
+
+def _too_lax(q, k):
+    if k.shape[1] > q.shape[1]:
+        raise ValueError("too many key/value heads")
+
+
+def _cut_to_fit(q, k, v, block_q=16, block_k=16):
+    group = -(-q.shape[1] // k.shape[1])
+    k, v = (t.repeat_interleave(group, 1)[:, : q.shape[1]] for t in (k, v))
+    return _tiles(q, k, v, block_q, block_k)
+
+
+def _asserts(q, k, v, block_q=16, block_k=16):
+    assert q.shape[1] % k.shape[1] == 0, "can't be shared"
+    return flash_gqa(q, k, v, block_q, block_k)
+
+
+def _as_rows(q, k, v, block_q=16, block_k=16):
+    """All queries of a group as rows of one product."""
+    _refuse(q, k)
+    rows = q.unflatten(1, (k.shape[1], -1)).flatten(2, 3)  # [batch, n_kv_head, group * T_q, d]
+    out, lse = _tiles(rows, k, v, block_q, block_k)
+    back = (-1, q.shape[2])
+    return out.unflatten(2, back).flatten(1, 2), lse.unflatten(2, back).flatten(1, 2)
+
+
+def _mixed_rows(q, k, v, block_q=16, block_k=16):
+    """As rows, and back in the wrong order."""
+    _refuse(q, k)
+    rows = q.unflatten(1, (k.shape[1], -1)).transpose(2, 3).flatten(2, 3)
+    out, lse = _tiles(rows, k, v, block_q, block_k)
+    back = (-1, q.shape[2])
+    return out.unflatten(2, back).flatten(1, 2), lse.unflatten(2, back).flatten(1, 2)
+
+
+def _head_by_head(q, k, v, block_q=16, block_k=16):
+    if q.shape[1] % k.shape[1] != 0:
+        raise ValueError(q.shape, k.shape)
+    group = q.shape[1] // k.shape[1]
+    made = []
+    for h in range(q.shape[1]):
+        one = slice(h // group, h // group + 1)
+        made.append(_tiles(q[:, h : h + 1], k[:, one], v[:, one], block_q, block_k))
+    return [torch.cat(part, 1) for part in zip(*made, strict=True)]
+
+
+def _five_axes(q, k, v, block_q=16, block_k=16):
+    """The group stays an axis; k and v are seen through strides of 0 in it."""
+    _refuse(q, k)
+    group = q.shape[1] // k.shape[1]
+    made = [_tiles(q[:, g::group], *(t for t in (k, v)), block_q, block_k) for g in range(group)]
+    out, lse = (torch.stack(part, 2).flatten(1, 2) for part in zip(*made, strict=True))
+    return out, lse
+
+
+FLASH_GQA = Answer(
+    reference=flash_gqa,
+    wrong=(
+        Wrong(
+            "dealt_out",
+            _with(_dealt),
+            "Heads are dealt out like cards: query head h reads head h % n_kv_head. Neighbours\n"
+            "share: h // (n_head // n_kv_head).",
+        ),
+        Wrong(
+            "divided_by_the_number_of_heads",
+            _with(_by_number),
+            "Query head h reads head h // n_kv_head. The divisor is how many share one head,\n"
+            "n_head // n_kv_head.",
+        ),
+        Wrong(
+            "remainder_of_the_group",
+            _with(_remainder),
+            "Query head h reads a head found by a remainder of the group's size. Neighbours share\n"
+            "one head: the quotient counts.",
+        ),
+        Wrong(
+            "first_head_for_all",
+            _with(_first),
+            "All query heads read key/value head 0. That is right with one such head only.",
+        ),
+        Wrong(
+            "mean_of_the_heads",
+            _with(_mean),
+            "The key/value heads were averaged, and all query heads read their mean.",
+        ),
+        Wrong(
+            "from_the_last_on",
+            _with(_reversed),
+            "The key/value heads are taken from the last on.",
+        ),
+        Wrong(
+            "only_values_shared_rightly",
+            _only_values,
+            "The values come from the right heads, the keys from others. Both are shared alike.",
+        ),
+        Wrong(
+            "rows_mixed_up",
+            _mixed_rows,
+            "The queries of a group became rows, and on the way back group and query were taken\n"
+            "for each other. What was joined as (group, rows) is cut as (group, rows).",
+        ),
+        Wrong(
+            "cut_to_fit",
+            _cut_to_fit,
+            "Head counts that don't divide are made to fit, and nobody is told. Refuse them.",
+        ),
+        Wrong(
+            "refuses_too_many_only",
+            _with(
+                lambda t, n: t[:, [h * t.shape[1] // n for h in range(n)]], refuse=_too_lax),
+            "Three query heads that can't share two evenly go through. Refuse what doesn't divide.",
+        ),
+        Wrong(
+            "asserts",
+            _asserts,
+            "The test is right, but it is an assert, and `python -O` leaves asserts out. Raise a\n"
+            "ValueError.",
+        ),
+        Wrong(
+            "no_scale",
+            _with(_neighbours, scale=lambda d: 1.0),
+            "The scores are not divided by the root of head_dim.",
+        ),
+        Wrong(
+            "o_not_rescaled",
+            _with(_neighbours, factor_o=lambda m, n: torch.ones_like(m)),
+            "o is never rescaled, only l is. Both are sums of exp(score - m).",
+        ),
+        Wrong("copied", _with(_neighbours), COPIES_HEADS),
+    ),
+    right=(
+        Right("rows_of_one_product", _as_rows),
+        Right("head_by_head", _head_by_head),
+        Right("one_of_each_group_at_a_time", _five_axes),
+    ),
+)  # fmt: skip

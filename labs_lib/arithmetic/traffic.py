@@ -1,0 +1,39 @@
+"""Bytes that cross between memory and chip in the forward pass of one head's attention."""
+
+from labs_lib.arithmetic.units import Bytes
+
+LSE_BYTES = 4  # the log-sum-exp is float32 whatever the inputs are
+
+
+def naive_traffic(seq_q: int, seq_k: int, head_dim: int, itemsize: int = 2) -> Bytes:
+    """Return the bytes of product, softmax and product, each from memory to memory.
+
+    Four times a whole score matrix crosses: written, read, written as weights, read. q, k and v
+    are read once, the output is written once. Source: Dao et al. 2022, algorithm 0.
+    """
+    ends = 2 * (seq_q + seq_k) * head_dim
+    return Bytes((ends + 4 * seq_q * seq_k) * itemsize)
+
+
+def flash_traffic(seq_q: int, seq_k: int, head_dim: int, block_q: int, itemsize: int = 2) -> Bytes:
+    """Return the bytes of a kernel that keeps block_q queries and walks over all keys.
+
+    k and v are read once for each tile of queries, q is read and the output written once, and
+    for each query a log-sum-exp of 4 bytes. Source: Dao 2023, algorithm 1.
+    Raises ValueError for a tile without a query.
+    """
+    if block_q < 1:
+        raise ValueError(f"block_q={block_q}: a tile has at least one query")
+    n_tile = -(-seq_q // block_q)
+    elements = 2 * seq_q * head_dim + n_tile * 2 * seq_k * head_dim
+    return Bytes(elements * itemsize + seq_q * LSE_BYTES)
+
+
+def io_bytes(
+    seq_q: int, seq_k: int, head_dim: int, block_q: int, itemsize: int = 2
+) -> dict[str, int]:
+    """Return both: {"naive": ..., "flash": ...}."""
+    return {
+        "naive": int(naive_traffic(seq_q, seq_k, head_dim, itemsize)),
+        "flash": int(flash_traffic(seq_q, seq_k, head_dim, block_q, itemsize)),
+    }

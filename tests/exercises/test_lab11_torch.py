@@ -1,0 +1,81 @@
+"""Lab 11's exercises in torch: wrong is wrong and right is right at every seed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from labs_lib.answers.lab11 import ANSWERS
+from labs_lib.checking.observe import observe_all
+from labs_lib.checking.oracle import matches
+from labs_lib.checking.verdict import rules_kept
+from labs_lib.exercises.lab11_rules import hidden_tiles_skipped, one_tile_at_a_time
+from labs_lib.exercises.lab11_torch import FUNCTIONS
+
+PAIRS = [pytest.param(item, ANSWERS[item.name], id=item.name) for item in FUNCTIONS]
+
+
+def kept(item, program):
+    return all(bool(one) for one in rules_kept(item, program).values())
+
+
+@pytest.mark.parametrize("seed", [0, 20_24])
+@pytest.mark.parametrize(("item", "answer"), PAIRS)
+def test_wrong_is_rejected_and_no_two_mistakes_are_taken_for_each_other(item, answer, seed):
+    want = observe_all(item, answer.reference, seed)
+    assert not [one.raised for one in want if one.raised]
+    seen = {wrong.name: observe_all(item, wrong.program, seed) for wrong in answer.wrong}
+    by_rule = [w for w in answer.wrong if w.says in [rule.broken for rule in item.rules]]
+    for wrong in answer.wrong:
+        if wrong in by_rule:
+            assert matches(item, want, seen[wrong.name]), wrong.name
+            assert not kept(item, wrong.program), wrong.name
+        else:
+            assert not matches(item, want, seen[wrong.name]), wrong.name
+    names = [name for name in seen if name not in [w.name for w in by_rule]]
+    alike = [
+        (a, b) for i, a in enumerate(names) for b in names[i + 1 :]
+        if matches(item, seen[a], seen[b])
+    ]  # fmt: skip
+    assert alike == []
+
+
+@pytest.mark.parametrize(("item", "answer"), PAIRS)
+def test_right_is_accepted_and_keeps_the_rules(item, answer):
+    want = observe_all(item, answer.reference, 1)
+    assert kept(item, answer.reference)
+    for right in answer.right:
+        assert matches(item, want, observe_all(item, right.program, 1)), right.name
+        assert kept(item, right.program), right.name
+
+
+@pytest.mark.parametrize(("item", "answer"), PAIRS)
+def test_stubs_are_not_attempted_and_their_examples_are_true(item, answer):
+    space = {"torch": torch}
+    exec(compile(item.stub, "<stub>", "exec"), space)
+    got = observe_all(item, space[item.called], 0)
+    assert {one.raised for one in got} == {"NotImplementedError"}
+
+
+def test_the_examples_of_the_stubs_are_true():
+    forward, causal, traffic = (
+        ANSWERS[f"lab11.{name}"].reference
+        for name in ("flash_forward", "flash_causal_skip", "io_bytes")
+    )
+    q, k = torch.zeros(1, 1, 2, 1), torch.tensor([[[[1.0], [2.0]]]])
+    out, lse = forward(q, k, torch.tensor([[[[2.0], [4.0]]]]), 1, 1)
+    assert out.flatten().tolist() == [3.0, 3.0]
+    assert lse.flatten().tolist() == pytest.approx([0.6931] * 2, abs=1e-4)
+    out, _ = causal(q, torch.zeros(1, 1, 3, 1), torch.tensor([[[[3.0], [5.0], [10.0]]]]))
+    assert out.flatten().tolist() == [4.0, 6.0]
+    assert traffic(2, 3, 1, 2, 2) == {"naive": 68, "flash": 28}
+
+
+def test_the_rules_see_what_is_hidden_in_lists_and_loops():
+    def listed(q, k, v, block_q=16, block_k=16):
+        scores = [q @ k[:, :, j : j + 1].mT / q.shape[3] ** 0.5 for j in range(k.shape[2])]
+        weights = torch.cat(scores, -1).softmax(-1)
+        return weights @ v, torch.cat(scores, -1).logsumexp(-1)
+
+    assert not one_tile_at_a_time(listed)
+    assert not hidden_tiles_skipped(listed)
