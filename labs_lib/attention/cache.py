@@ -24,7 +24,7 @@ class KVCache:
 
     With a `capacity` the room for that many tokens is taken at once and never exceeded; without
     one it doubles whenever it is full. Text b's token at position j lies in slot j of row b. What
-    is appended is copied in. `v_head_dim` is head_dim unless given.
+    is appended is copied in, without its gradient. `v_head_dim` is head_dim unless given.
     """
 
     def __init__(
