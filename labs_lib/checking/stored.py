@@ -124,23 +124,24 @@ def _pack_program(item: Exercise, oracle: Oracle, arrays: dict[str, np.ndarray])
 def _pack_kernel(
     item: Exercise, want: list[Observation], mistake: Mistake, arrays: dict[str, np.ndarray]
 ) -> list[dict[str, Any] | None]:
-    """A wrong kernel's first wrong cases; where it is right it has None, beyond them no outputs.
+    """A wrong kernel's first wrong cases, and None for those before in which it is right.
 
-    Kernels have many cases and large outputs, and a mistake is told by the first few wrong ones.
+    Each case costs a launch and its outputs room, and a mistake is told by the first few.
     """
     packed: list[dict[str, Any] | None] = []
     kept = 0
-    for w, got in zip(want, mistake.observations, strict=True):
-        if not difference(item, w, got):
-            packed.append(None)
+    for index, w in enumerate(want):
+        if kept == WRONG_CASES_KEPT:
+            packed.append(_encode(_LEFT_OUT, arrays))
             continue
-        kept += 1
-        few = kept <= WRONG_CASES_KEPT or not any(x.kind == "tensor" for x in got.leaves.values())
-        packed.append(_encode(got, arrays) if few else _encode(_LEFT_OUT, arrays))
+        got = mistake.observations[index]
+        wrong = bool(difference(item, w, got))
+        packed.append(_encode(got, arrays) if wrong else None)
+        kept += wrong
     return packed
 
 
-WRONG_CASES_KEPT = 2
+WRONG_CASES_KEPT = 3
 _LEFT_OUT = Observation(raised="not kept")
 
 
