@@ -17,8 +17,8 @@ import torch
 
 from labs_lib import cuda
 from labs_lib.bench import inputs, kernels
-from labs_lib.bench.rows import Row, Unavailable
-from labs_lib.bench.timing import median_seconds, must_equal
+from labs_lib.bench.rows import Row, Unavailable, in_words
+from labs_lib.bench.timing import busy, median_seconds, must_equal, processor_seconds
 from labs_lib.cuda.kernel import Kernel
 from labs_lib.cuda.timing import seconds as kernel_seconds
 
@@ -60,7 +60,7 @@ def rows() -> list[Row | str]:
         peers, notes = {}, [f"Nothing stands beside the emulator: {why}"]
     for problem in problems:
         made += compared(problem, peers.get(problem.name))
-    return [*made, *traced(problems), *notes]
+    return [*made, *traced(problems), *notes, *([busy()] if busy() else [])]
 
 
 def product() -> Problem:
@@ -110,16 +110,25 @@ def cells(problem: Problem) -> list[Row]:
         source = problem.source.replace("float sum = 0.0f;", f"float sum = 0.0f; // {number[0]}")
         cuda.compile(source)[problem.geometry](*problem.arguments)
 
-    took = median_seconds(edited, repeats=5, warm_up=1)
-    problem.check()
-    return [
-        Row("an edited cell, compiled and run", took, within=EDITED),
-        Row(
-            "an unchanged cell",
-            median_seconds(lambda: cuda.compile(problem.source), repeats=25),
-            within=UNCHANGED,
-        ),
+    def unchanged() -> None:
+        cuda.compile(problem.source)
+
+    made = [
+        _waited("an edited cell, compiled and run", edited, EDITED, 5),
+        _waited("an unchanged cell", unchanged, UNCHANGED, 25),
     ]
+    problem.check()
+    return made
+
+
+def _waited(what: str, run: Callable[[], object], within: float, repeats: int) -> Row:
+    """What somebody waits for, and how much of it is work of this machine for them."""
+    took = median_seconds(run, repeats=repeats)
+    before = processor_seconds()
+    for _ in range(repeats):
+        run()
+    spent = (processor_seconds() - before) / repeats
+    return Row(what, took, within=within, more=(("processor time", in_words(spent)),))
 
 
 def traced(problems: tuple[Problem, ...]) -> list[Row]:
@@ -130,15 +139,14 @@ def traced(problems: tuple[Problem, ...]) -> list[Row]:
         plain = median_seconds(_launcher(k, problem, False))
         slow = median_seconds(_launcher(k, problem, True), repeats=5)
         problem.check()
-        made.append(Row(f"{problem.title}, a traced launch", slow, "not traced", plain))
+        made.append(Row(f"{problem.title}, traced", slow, "not traced", plain))
     launch = _launcher(cuda.compile(problems[1].source), problems[1], True)
 
     def check() -> None:
         for _ in range(CHECKS):
             launch()
 
-    took = median_seconds(check, repeats=3, warm_up=1)
-    return [*made, Row(f"a check: {CHECKS} traced launches", took, within=CHECK)]
+    return [*made, _waited(f"a check: {CHECKS} traced launches", check, CHECK, 3)]
 
 
 def _launcher(k: Kernel, problem: Problem, trace: bool) -> Callable[[], object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -25,6 +26,26 @@ def median_seconds(
         run()
         times.append(clock() - start)
     return statistics.median(times)
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of all that it waited for; neighbours don't count."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def busy() -> str:
+    """A sentence where other work runs on this machine, and times are longer than they need be."""
+    try:
+        waiting, cores = os.getloadavg()[0], os.cpu_count() or 1
+    except (AttributeError, OSError):
+        return ""
+    if waiting < cores + 0.5:
+        return ""
+    return (
+        f"This machine is busy: {waiting:.0f} programs want its {cores} processors, and times are "
+        "longer than they would be. Processor time isn't."
+    )
 
 
 def must_equal(found, wanted, what: str, *, atol: float = 1e-4, rtol: float = 1e-3) -> None:
