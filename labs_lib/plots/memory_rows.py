@@ -54,7 +54,8 @@ def memory_rows(
         for word, lanes in words.items():
             text = str(lanes[0]) if len(lanes) == 1 else f"×{len(lanes)}"
             at = (word % WORDS, place[word // WORDS])
-            ax.text(*at, text, ha="center", va="center", color="white", fontsize=size)
+            made = ax.text(*at, text, ha="center", va="center", color="white", fontsize=size)
+            made.set_in_layout(False)  # it lies inside the axes, so the layout need not measure it
         for bank, count in (clashes or {}).items():
             if count > 1:
                 y = len(rows) - 0.5

@@ -207,7 +207,7 @@ def _draw_source(ax: Axes, source: str, line: int | None, around: int) -> None:
         weight = "bold" if own else "normal"
         colour = COLOURS[1] if own else INK
         label = f"{first + i + 1:3d} {text}".replace("$", r"\$")
-        ax.text(0.0, i, label, color=colour, weight=weight, **style)
+        ax.text(0.0, i, label, color=colour, weight=weight, **style).set_in_layout(False)
 
 
 def _thread(linear: int, block: tuple[int, int, int]) -> str:
