@@ -164,7 +164,7 @@ def grouped_query_attention(q, k, v, mask=None):
         "n_head = n_kv_head * group, and the heads of a group are neighbours: q can be reshaped\n"
         "to [batch, n_kv_head, group * T_q, head_dim], and then q @ k.mT fits as it stands.",
         "The scores come out as [batch, n_kv_head, group * T_q, T_k]. The same numbers in the\n"
-        "same order are [batch, n_head, T_q, T_k]; mask and softmax there, then back for the values.",
+        "same order are [batch, n_head, T_q, T_k]: mask and softmax there, then back for values.",
     ),
     minutes=15,
 )  # fmt: skip

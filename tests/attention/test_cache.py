@@ -1,5 +1,7 @@
 """The cache: what was computed once and kept gives what computing it again would give."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -40,6 +42,17 @@ def test_cached_equals_uncached_over_any_split_and_uncached_again_afterwards(
         close(torch.cat(steps, dim=1), before)
         assert cache.lengths == [7, 7]
     assert torch.equal(layer(x, mask=causal_mask(7)), before)
+
+
+def test_every_way_to_cut_six_tokens_into_steps_gives_the_same(numbers, close):
+    layer = MultiHeadAttention(AttentionConfig(12, 4, 2)).to(numbers(1).dtype)
+    x = numbers(2, 6, 12, std=1.0)
+    whole = layer(x, mask=causal_mask(6))
+    for cuts in itertools.product([False, True], repeat=5):
+        borders = [0, *(i + 1 for i, cut in enumerate(cuts) if cut), 6]
+        cache = KVCache(2, 2, 3, 6, dtype=x.dtype)
+        steps = [layer_step(layer, x[:, a:b], cache) for a, b in itertools.pairwise(borders)]
+        close(torch.cat(steps, dim=1), whole)
 
 
 def test_texts_of_different_lengths_get_what_each_alone_would_get(numbers, close, layer):
