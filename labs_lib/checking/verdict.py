@@ -13,13 +13,12 @@ from typing import Any
 import torch
 
 from ..exercises.kit import Exercise, Measured
-from . import kernels
+from . import kernel_mistakes, kernels
 from .compare import difference
 from .observe import Observation, observe_all, quiet, untouched_random_state
 from .oracle import VISIBLE_SEED, Mistake, Oracle, matches
 from .syntax import read
 
-CASES_TO_NAME = 6
 PASS, FAIL, NOT_ATTEMPTED, ERROR = "PASS", "FAIL", "NOT ATTEMPTED", "ERROR"
 
 
@@ -51,9 +50,10 @@ def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None =
     if program is None:
         return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
     if exercise.kind == "kernel":
-        other = _no_kernel(exercise, program)
-        if other is not None:
-            return other
+        if not kernels.is_kernel(program):
+            return _verdict(exercise, FAIL, [kernel_mistakes.no_kernel(exercise, program)])
+        if kernels.untouched(exercise, program):
+            return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
     if exercise.kind == "function" and not callable(program):
         asked = "a class" if f"class {exercise.called}" in exercise.stub else "a function"
         name = type(program).__name__
@@ -107,19 +107,6 @@ def rules_kept(exercise: Exercise, program: Any) -> dict[str, Measured]:
     return kept
 
 
-def _no_kernel(exercise: Exercise, program: Any) -> Verdict | None:
-    """The verdict on what is no kernel, or still the stub; None for all else."""
-    if not kernels.is_kernel(program):
-        lines = [
-            f"{exercise.called} is of type {type(program).__name__}; a kernel is asked: a cell "
-            f"that begins with %%cuda and holds __global__ void {exercise.called}(...)"
-        ]
-        return _verdict(exercise, FAIL, lines)
-    if kernels.untouched(exercise, program):
-        return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
-    return None
-
-
 def _normalised(exercise: Exercise, program: Any) -> Any:
     if exercise.kind == "choice" and isinstance(program, str):
         return program.strip().lower()
@@ -157,7 +144,9 @@ def _explain(
     oracle: Oracle,
 ) -> Verdict:
     if exercise.kind == "kernel":
-        return _explain_kernel(exercise, got, want, lines, index, oracle)
+        case = _case_name(exercise, index)
+        said, name = kernel_mistakes.explain(exercise, got, want, lines, index, oracle, case)
+        return _verdict(exercise, ERROR if got[index].raised else FAIL, said, name)
     if exercise.kind != "function":
         mistake = _recognise(exercise, got, want, index, oracle)
         says = mistake.says.split("\n") if mistake else [_plain_value(exercise, got)]
@@ -182,56 +171,6 @@ def _explain(
         [*says, where, *lines[1:], *([] if mistake else _globals_used(program))],
         mistake.name if mistake else "",
     )
-
-
-def _explain_kernel(
-    exercise: Exercise,
-    got: list[Observation],
-    want: list[Observation],
-    lines: list[str],
-    index: int,
-    oracle: Oracle,
-) -> Verdict:
-    """The tutor's sentence, where one is known, above what the trace says."""
-    mistake = _recognise_kernel(exercise, got, want, index, oracle)
-    says = mistake.says.split("\n") if mistake else []
-    nowhere = got[index].raised in ("CompileError", "LaunchError")  # it isn't the case's doing
-    where = lines[0] if nowhere else f"In the case “{_case_name(exercise, index)}”: {lines[0]}"
-    outcome = ERROR if got[index].raised else FAIL
-    name = mistake.name if mistake else ""
-    return _verdict(exercise, outcome, [*says, where, *lines[1:]], name)
-
-
-def _recognise_kernel(
-    exercise: Exercise,
-    got: list[Observation],
-    want: list[Observation],
-    index: int,
-    oracle: Oracle,
-) -> Mistake | None:
-    """The known mistake that does the same in the first wrong case, and in most around it.
-
-    Each case of a known mistake costs a launch, so only a few are looked at.
-    """
-    best: tuple[int, Mistake] | None = None
-    window = around(index, len(got) - 1)
-    for mistake in oracle.mistakes(exercise, got):
-        theirs = mistake.observations
-        if len(theirs) != len(got) or not difference(exercise, want[index], theirs[index]):
-            continue
-        if difference(exercise, theirs[index], got[index]):
-            continue
-        agreed = sum(not difference(exercise, theirs[i], got[i]) for i in window)
-        if agreed == len(window):
-            return mistake
-        if best is None or agreed > best[0]:
-            best = (agreed, mistake)
-    return best[1] if best else None
-
-
-def around(index: int, cases: int) -> range:
-    """The cases in which a kernel is compared with known mistakes: near the first wrong one."""
-    return range(max(0, index - CASES_TO_NAME), min(index + CASES_TO_NAME, cases))
 
 
 def _recognise(

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..answers import Wrong
-from ..checking.verdict import NOT_ATTEMPTED, around
+from ..checking.kernel_mistakes import around
+from ..checking.verdict import NOT_ATTEMPTED
 from ..exercises.kit import Exercise
 
 NOTE = "  | "  # what a trace says of the kernel's own lines; it is shown and never compared
