@@ -242,7 +242,7 @@ def _structs(tokens: list[Token]) -> list[tuple[int, int, str]]:
             name = tokens[at].text
             store = f" public: LABS_STORE({name}) "
             if token.text == "struct" and not _by_name(tokens):
-                store += _copies(name, tokens[at + 2 : end])
+                store += _copies(name, tokens[at + 2 : end], _braced(name, tokens))
             edits.append((tokens[end].start, tokens[end].start, store))
     return edits
 
@@ -252,12 +252,37 @@ def _by_name(tokens: list[Token]) -> bool:
     return any(a.text in ("{", ",") and b.text == "." for a, b in pairwise(tokens))
 
 
-def _copies(name: str, body: list[Token]) -> str:
+def _braced(name: str, tokens: list[Token]) -> bool:
+    """Whether some braces may hold the fields of this struct: `S s = {1}`, `S{1}`, `return {1}`."""
+    texts = [t.text for t in tokens] + [""] * 6
+    for i in (i for i, text in enumerate(texts) if text == name):
+        if texts[i - 1] in ("struct", "class"):
+            continue
+        at = i + 1 if texts[i + 1] == "{" else i + 2
+        while texts[at] == "[":
+            at = closing(tokens, at) + 1
+        at += texts[at] == "="
+        if texts[at] == "{" and texts[at + 1] != "}":
+            return True
+        if texts[i + 2] == "(":  # a function that returns one
+            opens = closing(tokens, i + 2) + 1
+            inside = texts[opens : closing(tokens, opens)] if texts[opens] == "{" else []
+            if any(pair == ("return", "{") for pair in pairwise(inside)):
+                return True
+    return False
+
+
+def _copies(name: str, body: list[Token], braced: bool) -> str:
     """A copy that is watched, and a constructor from the fields; none where a field is not plain.
 
-    A struct with arrays, functions or constructors of its own is copied as before.
+    A struct with functions or constructors of its own is copied as before; one with arrays too,
+    where braces may fill it.
     """
     fields: list[tuple[str, str]] = []
+    if any(t.text == "[" for t in body):
+        plain = all(t.kind in ("word", "number") or t.text in ";,*::<>[]+-" for t in body)
+        odd = braced or any(t.text in NOT_A_FIELD for t in body)
+        return f"LABS_COPIES({name}, ) " if plain and not odd else ""
     if not all(t.kind == "word" or t.text in (";", ",", "*", "::", "<", ">") for t in body):
         return ""
     for statement in split_plain(body)[:-1]:

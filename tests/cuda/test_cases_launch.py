@@ -20,6 +20,16 @@ __device__ State merge(State a, State b) { return {fmaxf(a.m, b.m), a.l + b.l}; 
 __device__ float sum(float4 v) { return v.x + v.y + v.z + v.w; }
 template <typename T> __device__ T both(Pair<T> p) { return p.a + p.b; }
 
+struct Rows { float o[2], m, l; };
+struct Filled { float o[2]; };
+__device__ Rows larger(Rows a, Rows b) { return a.m > b.m ? a : b; }
+__device__ float of(Filled f) { return f.o[0]; }
+
+__global__ void rows(const float* x, float* y) {
+    Rows empty = {}, mine = larger(((const Rows*)x)[threadIdx.x], empty);
+    Filled filled = {{1, 2}};
+    y[threadIdx.x] = mine.o[1] + of(filled);
+}
 __global__ void by_value(const float4* x, float* y) { y[threadIdx.x] = sum(x[threadIdx.x]); }
 __global__ void pairs(const float* x, float* y) {
     y[threadIdx.x] = both(((const Pair<float>*)x)[threadIdx.x]) + both(Pair<float>{1, 2});
@@ -60,6 +70,12 @@ def test_what_a_function_takes_by_value_is_counted_to_the_byte(structs):
     assert (read.requests, read.sectors) == (1, 16)
     trace = structs.pairs.trace[1, 32](x, y)
     assert trace.tensors["x"].read == 8 * 32 and torch.equal(y, x[:64].view(32, 2).sum(1) + 3)
+
+
+def test_a_struct_with_arrays_is_counted_too_unless_braces_fill_it(structs):
+    x, y = torch.rand(128) + 1, torch.zeros(32)
+    trace = structs.rows.trace[1, 32](x, y)
+    assert trace.tensors["x"].read == 16 * 32 and torch.equal(y, x.view(32, 4)[:, 1] + 1)
 
 
 def test_a_race_on_what_is_taken_by_value_is_found(structs):
