@@ -11,7 +11,7 @@ from ..exercises.kit import Exercise, Tolerance
 from .observe import Leaf, Observation
 
 MOST_PATHS = 6
-_NAN = "NaN comes from 0/0 or from (-inf) - (-inf), as in a softmax without any key."
+_NAN = "NaN comes from 0/0, inf/inf or (-inf) - (-inf), as in a softmax without any key."
 _NAN_OF_KERNELS = (
     "NaN: no thread wrote it (outputs and shared memory start as NaN), or it comes from 0/0 or "
     "(-inf) - (-inf)."
@@ -132,9 +132,9 @@ def _difference_tensor(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
         return []
     index = tuple(int(i) for i in np.argwhere(~close)[0])
     count, total = int((~close).sum()), close.size
+    g, w = _show_apart(got.value[index], want.value[index])
     lines = [
-        f"{where}element {list(index)} is {_show(got.value[index])}; wanted is "
-        f"{_show(want.value[index])} ({count} of {total} elements differ)"
+        f"{where}element {list(index)} is {g}; wanted is {w} ({count} of {total} elements differ)"
     ]
     if got.value.dtype.kind == "f" and np.isnan(got.value[index]):
         lines.append(_NAN_OF_KERNELS if exercise.kind == "kernel" else _NAN)
@@ -163,11 +163,23 @@ def _difference_number(exercise: Exercise, where: str, want: Leaf, got: Leaf) ->
     near = math.isfinite(w) and abs(g - w) <= limit.atol + limit.rtol * abs(w)
     if w == g or near or (w != w and g != g):
         return []
-    return [f"{where}got {_show(g)}, wanted {_show(w)}"]
+    shown = _show_apart(g, w)
+    return [f"{where}got {shown[0]}, wanted {shown[1]}"]
 
 
-def _show(value: object) -> str:
+def _show_apart(got: object, want: object) -> tuple[str, str]:
+    """Both values with six digits, or with as many as it takes to tell them apart."""
+    for digits in (6, 9, 12, 17):
+        shown = _show(got, digits), _show(want, digits)
+        if shown[0] != shown[1]:
+            break
+    return shown
+
+
+def _show(value: object, digits: int = 6) -> str:
     if isinstance(value, (bool, np.bool_)):
         return repr(bool(value))
     number = float(value)
-    return f"{int(number)}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
+    return (
+        f"{int(number)}" if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"
+    )

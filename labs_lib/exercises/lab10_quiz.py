@@ -40,7 +40,7 @@ QUIZ = (
         "what the order of the blocks changes",
         {
             "a": "nothing, not one bit: the merge is associative",
-            "b": "the last digits: associative are real numbers, not floating-point ones",
+            "b": "the last digits: floating-point addition isn't associative, real addition is",
             "c": "everything: a block has to come after the blocks before it",
             "d": "m and l, but not the last digits of the output",
         },

@@ -61,7 +61,8 @@ def play_row(
         at = min(step, len(played) - 1)
         moment = Moment(rows[head], values[head], block, at, [_of(s, head) for s in played])
         _draw(figure, moment)
-        return _sentence(moment, head, rescale)
+        more = "" if step == at else f"\nThere are {at} blocks; step {step} shows the last one."
+        return _sentence(moment, head, rescale) + more
 
     return Panel("a row's softmax, block by block", controls, draw, size=(8.4, 4.6))
 
@@ -238,11 +239,12 @@ def _sentence(moment: Moment, head: int, rescale: str) -> str:
         return f"Head {head}, before the first block: m = -inf, l = 0, o = 0."
     (before, _, _), (m, l, _) = moment.states[moment.at - 1 : moment.at + 1]
     last = len(moment.states) - 1
+    counts = "counts" if rescale == RESCALES[0] else "should count"
     if moment.at == 1:
         moved = f"The first block sets m to {m:.2f}"
     elif m > before:
         moved = (
-            f"m grew from {before:.2f} to {m:.2f}: what was collected counts "
+            f"m grew from {before:.2f} to {m:.2f}: what was collected {counts} "
             f"{(before - m).exp():.3g} times as much"
         )
     else:

@@ -19,6 +19,14 @@ def differs(want, got):
     return bool(difference(ITEM, Observation(flatten(want)), Observation(flatten(got))))
 
 
+def test_numbers_that_differ_never_read_the_same():
+    want = torch.tensor([0.4554521, 2.0], dtype=torch.float64)
+    lines = difference(ITEM, Observation(flatten(want)), Observation(flatten(want + 4e-9)))
+    assert "is 0.455452104; wanted is 0.4554521 " in lines[0]
+    lines = difference(ITEM, Observation(flatten(want)), Observation(flatten(want + 1)))
+    assert "is 1.45545; wanted is 0.455452 " in lines[0]
+
+
 @pytest.mark.parametrize("want", VALUES)
 @pytest.mark.parametrize("got", VALUES)
 def test_infinity_and_nan_equal_only_themselves(want, got):

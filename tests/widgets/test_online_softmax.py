@@ -67,6 +67,20 @@ def test_steps_go_forth_and_back():
         assert panel.message == seen[step]
 
 
+def test_a_factor_that_is_left_out_is_told_as_what_should_be():
+    panel = play_row(step=3)
+    assert "collected counts 0.299 times" in panel.message
+    panel.rescale = "only l"
+    assert "collected should count 0.299 times" in panel.message
+
+
+def test_a_step_beyond_the_last_block_says_so():
+    panel = play_row(step=4)
+    assert "shows the last one" not in panel.message
+    panel.step = 9
+    assert "There are 4 blocks; step 9 shows the last one." in panel.message
+
+
 def test_a_head_that_does_not_exist_is_explained():
     panel = play_row(n_head=3)
     panel.head = 7

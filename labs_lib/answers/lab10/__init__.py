@@ -5,6 +5,8 @@ states.py      rescale and merge_softmax_states: what is kept of scores that hav
 stream.py      online_softmax: blocks that come one at a time
 attention.py   attention_one_pass as students get it wrong
 attention_right.py  attention_one_pass: odd but right
+attention_slips.py  and slips of shape, of Python and of a first try
+slips.py       such slips for the others
 quiz.py        the quiz questions
 """
 

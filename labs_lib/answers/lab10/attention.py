@@ -13,6 +13,7 @@ from labs_lib.exercises.lab10 import MAKES_THE_ROW
 from ..kit import Answer, Wrong
 from .attention_parts import INF, changed, finish, hide
 from .attention_right import RIGHT
+from .attention_slips import SLIPS
 
 
 def _one(m, m_new, power):
@@ -299,6 +300,7 @@ WRONG = (
         lambda q, k, v, mask=None, block=16: attention_one_pass(q * 0, k, v, mask, block),
         "All keys that may be seen get equal weight: the scores are not used.",
     ),
+    *SLIPS,
     Wrong("whole_rows", _whole_rows, MAKES_THE_ROW),
 )  # fmt: skip
 

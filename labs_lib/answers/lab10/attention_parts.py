@@ -45,6 +45,7 @@ class OnePass:
     total: Callable[..., Any] = lambda p: p.sum(-1)
     after: Callable[..., Any] = lambda l, o: (l, o)
     finish: Callable[..., Any] = finish
+    fits: bool = True  # whether the mask's part is cut to the width of the scores
 
     def __call__(self, q, k, v, mask=None, block=16):
         """Run it."""
@@ -55,7 +56,8 @@ class OnePass:
             raw = q @ k_b.mT
             scores = raw * self.scale(q.shape[-1])
             if mask is not None:
-                visible = self.part(mask, start, block)[..., : scores.shape[-1]]
+                visible = self.part(mask, start, block)
+                visible = visible[..., : scores.shape[-1]] if self.fits else visible
                 scores = self.hide(scores, visible)
             m_new = self.top(m, scores, raw)
             p = self.power(scores - self.below(m_new)[..., None])

@@ -139,4 +139,6 @@ RIGHT = (
     Right("a_method", _Object().run),
     Right("nan_made_zero_at_the_end", changed(finish=lambda m, l, o: (
         (o / l[..., None]).nan_to_num(0.0), m + l.log()))),
+    Right("added_next_to_nothing", changed(finish=lambda m, l, o: (
+        o / (l + 1e-8)[..., None], m + l.log()))),
 )  # fmt: skip

@@ -23,7 +23,8 @@ QUIZ = {
         "c",
         "Two numbers a row. A later maximum multiplies all old terms by one factor, and so their\n"
         "sum.",
-        a="It changes every weight by the same factor, so their sum is enough.",
+        a="It changes every weight by the same factor, so one sum can stand for them all. Which\n"
+        "other number says by what factor?",
         b="Without the maximum beside it the sum overflows, and nobody knows what it is relative\n"
         "to.",
         d="exp isn't linear: rows with the same mean have different sums of exponentials.",

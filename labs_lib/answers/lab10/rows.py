@@ -10,6 +10,7 @@ import torch
 from labs_lib.attention.online_softmax import log_sum_exp, safe_softmax
 
 from ..kit import Answer, Right, Wrong
+from . import slips
 
 INF = math.inf
 LOG2_E = 1.4426950408889634
@@ -173,6 +174,7 @@ SAFE_SOFTMAX = Answer(
             _softmax(_row_max, total=lambda p: p.half().sum(-1, keepdim=True).to(p.dtype)),
             "The sum was kept in float16, which has three digits. Keep it as wide as the scores.",
         ),
+        *slips.SAFE_SOFTMAX,
     ),
     right=(
         Right("row_by_row", _row_by_row),
@@ -182,6 +184,8 @@ SAFE_SOFTMAX = Answer(
         Right("powers_of_two_throughout", lambda s: _softmax(
             lambda x: _shift(x.amax(-1, keepdim=True)), power=torch.exp2)(s * LOG2_E)),
         Right("float64_inside", lambda s: safe_softmax(s.double()).to(s.dtype)),
+        Right("added_next_to_nothing", lambda s: (s - _row_max(s)).exp() / (
+            (s - _row_max(s)).exp().sum(-1, keepdim=True) + 1e-8)),
         Right("from_log_sum_exp", lambda s: (s - _shift(log_sum_exp(s))[..., None]).exp()),
     ),
 )  # fmt: skip
@@ -304,6 +308,7 @@ LOG_SUM_EXP = Answer(
             "A small number is added to the sum, and the result is off: it shows in float64. The\n"
             "sum is at least 1, so its logarithm is safe.",
         ),
+        *slips.LOG_SUM_EXP,
     ),
     right=(
         Right("two_at_a_time", lambda s: reduce(torch.logaddexp, s.unbind(-1))),

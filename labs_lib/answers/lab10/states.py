@@ -9,6 +9,7 @@ import torch
 from labs_lib.attention.online_softmax import merge_softmax_states, rescale
 
 from ..kit import Answer, Right, Wrong
+from . import slips
 
 INF = math.inf
 LOG2_E = 1.4426950408889634
@@ -141,6 +142,7 @@ RESCALE = Answer(
             "Maxima below 0 are taken for 0, as when m begins with 0. A maximum over nothing is\n"
             "-inf, and it may well stay negative.",
         ),
+        *slips.RESCALE,
     ),
     right=(
         Right("number_by_number", _one_by_one),
@@ -342,6 +344,7 @@ MERGE_SOFTMAX_STATES = Answer(
             "Where neither state has seen a score, the difference (-inf) - (-inf) is NaN. All\n"
             "other rows are right.",
         ),
+        *slips.MERGE_SOFTMAX_STATES,
     ),
     right=(
         Right("stacked", _stacked),

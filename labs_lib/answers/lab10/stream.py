@@ -11,6 +11,7 @@ from labs_lib.attention.online_softmax import online_softmax
 from labs_lib.exercises.lab10 import KEEPS_THE_ROW
 
 from ..kit import Answer, Right, Wrong
+from . import slips
 
 INF = math.inf
 LOG2_E = 1.4426950408889634
@@ -254,6 +255,7 @@ ONLINE_SOFTMAX = Answer(
             _divided,
             "The second result is 1 / l, what a softmax multiplies by. Asked is l.",
         ),
+        *slips.ONLINE_SOFTMAX,
         Wrong("all_at_once", _all_at_once, KEEPS_THE_ROW),
     ),
     right=(

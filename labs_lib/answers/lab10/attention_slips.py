@@ -1,0 +1,96 @@
+"""attention_one_pass: slips that stop a program or that go with a first try."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..kit import Wrong
+from .attention_parts import INF, changed, finish, hide, stand_in
+from .slips import NEVER_MOVED, NO_TENSOR, ONE_TRUTH
+
+MASK_AXIS = (
+    "The part of the mask doesn't fit the scores of a block. A mask has a column for each key,\n"
+    "along its last axis, and whatever stands in front. Cut out the columns of the block."
+)
+QUERY_AXIS = (
+    "There is one number for each query [..., T_q], and it meets a tensor with one axis more.\n"
+    "torch lines shapes up from the right; give it an axis of length 1 at the end."
+)
+
+
+def _terms_of_a_block(p_of):
+    """attention_one_pass whose exponentials are `p_of(scores, m_new)`."""
+
+    def program(q, k, v, mask=None, block=16):
+        m = q.new_full(q.shape[:-1], -INF)
+        l, o = q.new_zeros(q.shape[:-1]), q.new_zeros(*q.shape[:-1], v.shape[-1])
+        for start in range(0, k.shape[-2], block):
+            scores = q @ k[..., start : start + block, :].mT / math.sqrt(q.shape[-1])
+            if mask is not None:
+                scores = hide(scores, mask[..., start : start + block])
+            m_new = torch.maximum(m, scores.amax(-1))
+            p, f = p_of(scores, m_new), (m - stand_in(m_new)).exp()
+            l, o = l * f + p.sum(-1), o * f[..., None] + p @ v[..., start : start + block, :]
+            m = m_new
+        return finish(m, l, o)
+
+    return program
+
+
+def _m_never_moved(q, k, v, mask=None, block=16):
+    """Each block begins with m = -inf, so it drops what came before."""
+    m = q.new_full(q.shape[:-1], -INF)
+    out = changed(starts=lambda n, size: [(n - 1) // size * size])(q, k, v, mask, block)[0]
+    return out, m
+
+
+def _first_block(q, k, block):
+    return q @ k[..., :block, :].mT / math.sqrt(q.shape[-1])
+
+
+def _o_without_axis(q, k, v, mask=None, block=16):
+    return q.new_zeros(*q.shape[:-1], v.shape[-1]) * q[..., 0]
+
+
+def _whole_mask(cut):
+    return changed(part=lambda mask, start, block: cut(mask, start, start + block), fits=False)
+
+
+SLIPS = (
+    Wrong("truth_of_a_tensor", lambda q, k, v, mask=None, block=16: max(
+        -INF, _first_block(q, k, block).amax(-1)), ONE_TRUTH),
+    Wrong("number_for_m", lambda q, k, v, mask=None, block=16: torch.maximum(
+        -INF, _first_block(q, k, block).amax(-1)), NO_TENSOR),
+    Wrong("number_for_m_on_the_right", lambda q, k, v, mask=None, block=16: torch.maximum(
+        _first_block(q, k, block).amax(-1), -INF), NO_TENSOR),
+    Wrong("top_without_axis", lambda q, k, v, mask=None, block=16: (
+        _first_block(q, k, block) - q[..., 0]), QUERY_AXIS),
+    Wrong("factor_without_axis", _o_without_axis, QUERY_AXIS),
+    Wrong("whole_mask", _whole_mask(lambda mask, start, end: mask), MASK_AXIS),
+    Wrong("rows_of_the_mask", _whole_mask(lambda mask, start, end: mask[start:end]), MASK_AXIS),
+    Wrong("second_axis_of_the_mask", _whole_mask(lambda mask, start, end: mask[:, start:end]),
+        MASK_AXIS),
+    Wrong("scale_by_the_number_of_keys", lambda q, k, v, mask=None, block=16: changed(
+        scale=lambda head_dim: 1 / math.sqrt(k.shape[-2]))(q, k, v, mask, block),
+        "The scores are divided by the root of the number of keys. It is the length of a key that\n"
+        "counts: head_dim."),
+    Wrong("divided_only_in_each_block", changed(
+        after=lambda l, o: (l, o / l[..., None]), finish=lambda m, l, o: (o, m + l.log())),
+        "o is divided by l after each block, and the next block adds to a mean as if it were a\n"
+        "sum. Divide once, at the end."),
+    Wrong("m_never_moved", _m_never_moved, NEVER_MOVED),
+    Wrong("terms_under_the_block_s_maximum", _terms_of_a_block(
+        lambda s, m: (s - stand_in(s.amax(-1))[..., None]).exp()),
+        "The new terms are taken under the maximum of their own block. All terms of l and o must\n"
+        "stand under the same one, the largest so far."),
+    Wrong("l_in_place_of_lse", changed(finish=lambda m, l, o: (finish(m, l, o)[0], l)),
+        "The second result is l. The log-sum-exp is m + log(l)."),
+    Wrong("added_a_little", changed(finish=lambda m, l, o: (
+        o / (l + 1e-6)[..., None], m + l.log())),
+        "A small number is added to l, and the output is off by a millionth: it shows in float64.\n"
+        "l is at least 1, except where there is nothing to divide."),
+    Wrong("other_way_round", changed(finish=lambda m, l, o: finish(m, l, o)[::-1]),
+        "The two results come in the wrong order: first the output, then the log-sum-exp."),
+)  # fmt: skip
