@@ -11,4 +11,5 @@ kv_cache.py        lab 08: what a token costs in the cache, and how long a text 
 kernel_view.py     lab 09: what the warps of a kernel touch, one instruction after the other
 grid_fill.py       lab 09: the blocks of a launch on the SMs of a GPU, and what a tile wastes
 online_softmax.py  lab 10: a row of scores that arrives block by block
+flash_tiles.py     lab 11: tiles of queries and keys, what lies on the chip and what crosses
 """

@@ -1,0 +1,43 @@
+"""Answers to the quiz questions of lab 11."""
+
+from __future__ import annotations
+
+from ..kit import Answer, Wrong
+
+
+def _answer(reference: str, because: str, **wrong: str) -> Answer:
+    return Answer(reference, tuple(Wrong(c, c, says) for c, says in wrong.items()), (), because)
+
+
+QUIZ = {
+    "lab11.quiz_saved": _answer(
+        "b",
+        "The same products and exponentials, but scores and weights live and die on the chip.",
+        a="You counted them: the products are the same, one by one.",
+        c="Each score has its own exponential, and each tile a few more for the factors.",
+        d="k and v are read again for each tile of queries. That is what is left of the traffic.",
+    ),
+    "lab11.quiz_tile": _answer(
+        "a",
+        "All queries of a tile share one walk over the keys. What stops them is the chip's memory.",
+        b="The tile of keys decides how many keys wait on the chip at a time, not how often they\n"
+        "are read.",
+        c="Look at your io_bytes: block_q is in it.",
+        d="A wider head makes each reading larger, and leaves less room for queries.",
+    ),
+    "lab11.quiz_half": _answer(
+        "b",
+        "With T tiles a side, T (T + 1) / 2 of T * T are computed: 53 percent for 16.",
+        a="A tile that the diagonal cuts is computed whole and then masked.",
+        c="A tile above the diagonal holds hidden scores only. Nothing of it is needed.",
+        d="Each query sees half of the keys on average; that is half of all pairs.",
+    ),
+    "lab11.quiz_again": _answer(
+        "c",
+        "One product of five in the backward pass is made twice. What is saved is n * n numbers\n"
+        "for each head and layer, kept from forward to backward.",
+        a="Autograd keeps what it is told to keep. Here it is told to keep lse.",
+        b="The weights are the same up to rounding.",
+        d="It is the same mask, and it is applied again.",
+    ),
+}
