@@ -34,12 +34,33 @@ HOST = {
     "posix_memalign", "valloc", "reallocarray", "strdup", "strndup", "qsort", "qsort_r", "bsearch",
     "fopen", "freopen", "fdopen", "fmemopen", "open_memstream", "popen", "pclose", "fclose",
     "fread", "fwrite", "fputs", "fputc", "putc", "puts", "putchar", "fgets", "fgetc", "getc",
-    "gets", "getchar", "getline", "getdelim", "scanf", "fscanf", "sscanf", "fprintf", "vprintf",
+    "gets", "getchar", "getdelim", "scanf", "fscanf", "sscanf", "fprintf", "vprintf",
     "vfprintf", "dprintf", "vdprintf", "sprintf", "snprintf", "vsprintf", "vsnprintf", "asprintf",
-    "fflush", "setbuf", "setvbuf", "perror", "remove", "rename", "renameat", "tmpfile", "tmpnam",
-    "tempnam", "fileno", "stdin", "stdout", "stderr", "environ", "rand", "srand", "random",
-    "ctermid", "cuserid", "getloadavg", "rpmatch", "getsubopt", "explicit_bzero",
+    "fflush", "setbuf", "setvbuf", "perror", "renameat", "tmpfile", "tmpnam", "tempnam", "fileno",
+    "stdin", "stdout", "stderr", "environ", "ctermid", "cuserid", "getloadavg", "rpmatch",
+    "getsubopt", "explicit_bzero", "memmove", "memcmp", "memchr", "memrchr", "memccpy", "mempcpy",
+    "memmem", "strlen", "strnlen", "strcmp", "strncmp", "strcpy", "strncpy", "strcat", "strncat",
+    "strchr", "strrchr", "strchrnul", "strstr", "strtok", "strtok_r", "strspn", "strcspn",
+    "strpbrk", "strcoll", "strxfrm", "strerror", "strsignal", "strsep", "stpcpy", "stpncpy",
+    "strcasecmp", "strncasecmp", "strcasestr", "bcopy", "bzero", "bcmp", "atof", "atoi", "atol",
+    "atoll", "strtod", "strtof", "strtold", "strtol", "strtoul", "strtoll", "strtoull", "strtoq",
+    "mblen", "mbtowc", "wctomb", "mbstowcs", "wcstombs",
 }  # fmt: skip
+# Also good names for variables: refused where they are called.
+CALLED = {"remove", "rename", "rand", "srand", "random", "getline", "index", "rindex"}
+# Of the host's library only what costs no memory: a copy made there would not be counted.
+STD = {
+    "max", "min", "clamp", "swap", "exchange", "move", "forward", "declval", "numeric_limits",
+    "memcpy", "memset", "integral_constant", "true_type", "false_type", "size_t", "ptrdiff_t",
+    "nullptr_t", "byte",
+}  # fmt: skip
+_STD = re.compile(
+    r"u?int\w*_t|is_\w+|enable_if\w*|conditional\w*|remove_\w+|decay\w*|add_\w+|make_\w*signed\w*"
+    r"|common_type\w*|a?(?:sin|cos|tan)h?[fl]?|atan2[fl]?|exp[2fl]?|exp2f|expm1f?|log(?:2|10|1p|b)?[fl]?"
+    r"|pow[fl]?|sqrt[fl]?|cbrtf?|hypotf?|f?abs[fl]?|floorf?|ceilf?|truncf?|l?l?roundf?|l?l?rintf?"
+    r"|nearbyintf?|fmod[fl]?|remainderf?|fmaf?|f(?:max|min|dim)f?|erfc?f?|[lt]gammaf?|copysignf?"
+    r"|is(?:nan|inf|finite|normal)|signbit"
+)
 BUILTINS = {"__builtin_assume", "__builtin_expect", "__builtin_unreachable"}
 OURS = ("labs_", "LABS_", "__tsan", "__asan", "__ubsan", "__sanitizer")
 OWN_NAMESPACES = {"lab", "host"}
@@ -144,13 +165,21 @@ def _word(code: list[Token], at: int) -> str:
         return "is assembly, which only one kind of processor runs; write CUDA C++"
     if text.startswith("__builtin_") and text not in BUILTINS:
         return "is the host compiler's, not CUDA's"
-    if text in HOST:
+    if text in HOST or (text in CALLED and after == "("):
         return "is a function of the host, which no GPU has"
+    if [t.text for t in code[max(0, at - 2) : at]] == ["std", "::"] and not _in_std(text):
+        return "is a part of the host's library, which no GPU has"
+    if text == "std" and at and code[at - 1].text == "namespace":
+        return "brings the host's whole library; name what you take of it, as in std::max"
     if text.startswith(OURS):
         return "is a name of the machine that runs kernels here; choose another"
     if text in OWN_NAMESPACES and (after == "::" or code[at - 1].text == "namespace"):
         return "is a name of the machine that runs kernels here; choose another"
     return ""
+
+
+def _in_std(text: str) -> bool:
+    return text in STD or bool(_STD.fullmatch(text))
 
 
 def _extern(code: list[Token], at: int) -> str:

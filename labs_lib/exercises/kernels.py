@@ -137,7 +137,8 @@ def traffic_rule(
     naive: Mapping[str, int] | None = None,
     written: bool = False,
 ) -> Rule:
-    """A rule on the bytes that a kernel reads (or, with `written`, writes) of each tensor.
+    """A rule on the bytes that a kernel reads (or, with `written`, writes) of each tensor; an
+    atomic does both.
 
     `at_most` holds bytes by the parameter's name; a float below one is a share of `naive`'s bytes.
     In `broken`, `{k}` is what was read of k, `{k_most}` what is allowed, `{k_naive}` the naive
@@ -151,7 +152,7 @@ def traffic_rule(
 
     def measure(trace: Any, planned: Launch) -> dict[str, float]:
         found = {key: tensor_of(trace, planned, key) for key in limits}
-        return {key: t.written if written else t.read for key, t in found.items()}
+        return {key: t.atomic + (t.written if written else t.read) for key, t in found.items()}
 
     words = {f"{key}_naive": _shown(value) for key, value in naive.items()}
     return trace_rule(name, text, broken, launch, measure, limits, words)

@@ -38,6 +38,10 @@ TRICKS = {
     "the compiler's pragmas": '#pragma GCC optimize("O3")',
     "pragmas in code": '_Pragma("GCC poison x")',
     "the compiler's functions": "void* f() { return __builtin_return_address(0); }",
+    "a copy that nobody counts": "void f(float* x, float* y) { memmove(x, y, 4); }",
+    "the host's algorithms": "void f(float* x, float* y) { std::copy(y, y + 1, x); }",
+    "the host's whole library": "using namespace std;",
+    "a deleted file": 'void f() { remove("x"); }',
     "assembly": 'void f() { __asm("nop"); }',
 }  # fmt: skip
 HONEST = [
@@ -50,7 +54,9 @@ HONEST = [
     "// it's \"fine\nint x;",
     "int a = 1'000; char c = '\\'';",
     '#if __CUDA_ARCH__ >= 800\n#error "don\'t"\n#endif',
-    "int host, lab, labels; p.remove; q->exit;",
+    "int host, lab, labels, index, random; p.remove; q->exit;",
+    "float f(float x) { return std::max(std::sqrt(x), std::numeric_limits<float>::lowest()); }",
+    "void f(float* x, const float* y) { memcpy(x, y, 16); memset(x, 0, 4); }",
 ]
 
 
@@ -81,8 +87,8 @@ def test_a_cell_with_host_code_is_refused_at_its_line_and_never_compiled(monkeyp
 def test_reading_takes_no_time_however_long_the_text_is():
     import time
 
-    began = time.monotonic()
+    began = time.process_time()
     list(problems("a'" * 50_000))
     list(problems("/*" * 50_000 + "\\\n" * 1000))
     list(problems("#define A \\\n" * 20_000))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
