@@ -107,6 +107,7 @@ def _host_library(source: str, kernels: list[Signature], trace: bool, filename: 
         cell = folder / filename
         cell.write_text(text, encoding="utf-8")
         include = [f"-I{compilers.HOST / 'include'}", f"-I{compilers.HOST}"]
+        include += compilers.device_include()
         include += ["-include", header(flags)]
         command = [compiler, *flags, *map(str, include), "-x", "c++", "-c", cell.name]
         done = _call([*command, "-o", "kernel.o"], folder)
@@ -139,12 +140,13 @@ def device_library(source: str, kernels: list[Signature], arch: str, filename: s
     text = source + device_entries(kernels)
     flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC", "-lineinfo"]
     flags += ["-gencode", f"arch=compute_{arch[3:]},code={arch}"]
-    key = cache.key_of(text, links.file_name(filename), *flags, compilers.version(nvcc))
+    parts = (text, links.file_name(filename), *flags)
+    key = cache.key_of(*parts, compilers.version(nvcc), compilers.header_hash())
 
     def build(folder: Path) -> None:
         cell = folder / links.file_name(filename)
         cell.write_text(text, encoding="utf-8")
-        command = [nvcc, *flags, cell.name, "-o", LIBRARY]
+        command = [nvcc, *flags, *compilers.device_include(), cell.name, "-o", LIBRARY]
         done = _call(command, folder)
         for older in links.older_compilers(done.stdout + done.stderr):
             done = _call([*command, "-ccbin", older], folder)

@@ -96,6 +96,11 @@ def host_flags(trace: bool) -> list[str]:
     return [*common, *TRACE, *extra, "-ftrivial-auto-var-init=pattern"]
 
 
+def device_include() -> list[str]:
+    """Where the headers lie that come with the course and are the same on a GPU (`labs/mma.h`)."""
+    return [f"-I{HOST / 'device'}"]
+
+
 def _native() -> list[str]:
     return ["-march=native"] if platform.machine() in ("x86_64", "AMD64") else []
 

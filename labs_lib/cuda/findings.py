@@ -8,6 +8,7 @@ from labs_lib.cuda import faults
 from labs_lib.cuda.layout import SHARED
 
 RACE, CROSS_BLOCK, UNINITIALISED, ABSENT, ORDER = 1, 2, 3, 4, 5
+LATE = 4  # of a finding's `how`: the first access is a copy that has not arrived
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ _VERBS = {1: ("writes", "reads"), 2: ("reads", "writes"), 3: ("writes", "writes 
 
 def _race(f, where, lines) -> Finding:
     pair = _pair(f, lines)
+    if int(f["how"]) & LATE:
+        return _too_early(f, where, pair)
     first, second = _VERBS[int(f["how"])]
     same = bool(f["same"])
     message = (
@@ -108,6 +111,17 @@ def _race(f, where, lines) -> Finding:
     if same:
         message += " Both write the same value, which today's GPUs bear."
     return Finding("race", message, where=where, harmless=same, **pair)
+
+
+def _too_early(f, where, pair) -> Finding:
+    does = "writes" if int(f["how"]) & 2 else "reads"
+    message = (
+        f"Race on {where}: thread {pair['thread']} {does} it in line {pair['line']} while the "
+        f"copy that thread {pair['other_thread']} began in line {pair['other_line']} is under way "
+        f"(block {pair['block']}). Its group must be waited for before a __syncthreads() in "
+        "between, and who still reads the old content needs one before the copy begins."
+    )
+    return Finding("race", message, where=where, **pair)
 
 
 def _cross(f, where, lines) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _PYTHON = "belongs to host code: allocate and copy with torch, launch with k[grid, block](...)"
 _MEMORY = "allocates inside a kernel, which is not emulated: pass a tensor or use __shared__"
-_PTX = "is PTX, which only a GPU runs; use CUDA C++ (wmma for the tensor cores)"
+_PTX = "is PTX, which only a GPU runs; use CUDA C++ (wmma for the tensor cores) or <labs/mma.h>"
 _CLUSTER = "needs blocks that wait for one another, which is not emulated; launch two kernels"
 _OLD = "was removed from CUDA: use the form with _sync and a mask, as in __shfl_down_sync"
 

@@ -136,6 +136,7 @@ void run_block(Worker& w, uint3 index) {
     fill_arena(w, w.used > w.dynamic ? w.used : w.dynamic);
     memset(w.state, kUnstarted, w.n);
     w.shape.block = index;
+    async_block_start(w);
     trace_block_start(w);
     labs_now = &start_on_own_stack(w);
     switch_to(&w.home, &self()->context, 0);

@@ -78,6 +78,7 @@ void trace_barrier(Worker& w);
 void trace_warp(Worker& w, int first, unsigned lanes, int order);
 void trace_block_start(Worker& w);
 void trace_block_end(Worker& w);
+void async_block_start(Worker& w);
 void trace_absent(Worker& w, Fiber& f, unsigned lanes);
 bool tracing();
 extern uint64_t g_last_pc;  // of the last access that was watched

@@ -59,12 +59,15 @@ enum FindingKind : uint32_t {
     kRace = 1, kCrossBlock, kUninitialised, kAbsentLanes, kOrder, kSharedBounds
 };
 
+// 1 the first wrote, 2 the second wrote, 4 the first is a copy that has not arrived.
+enum How : uint32_t { kWrote = 1, kWroteToo = 2, kLate = 4 };
+
 struct Finding {
     uint32_t kind;
     int32_t region;
     uint64_t pc_a, pc_b;
     int64_t offset;
-    uint32_t size, count, how, same;  // how: 1 first wrote, 2 second wrote; same: equal values
+    uint32_t size, count, how, same;  // how: see How; same: equal values
     Place a, b;
 };
 

@@ -8,5 +8,6 @@
 #include "lanes.cpp"
 #include "seen.cpp"
 #include "trace.cpp"
+#include "async.cpp"
 #include "orders.cpp"
 #include "main.cpp"

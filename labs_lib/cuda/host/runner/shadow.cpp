@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "async.h"
+
 namespace host {
 
 Time g_time;
@@ -107,12 +109,12 @@ static Place place_of_mark(const Mark& m) {
     return p;
 }
 
-static void report(const Mark& m, bool wrote, int region, uintptr_t address, uintptr_t base,
+static void report(const Mark& m, uint32_t first, int region, uintptr_t address, uintptr_t base,
                    unsigned size, int flags, uint32_t site) {
     Report& r = *g_report;
     uint64_t a = r.sites[m.site & ~kAtomicBit].pc, b = r.sites[site & ~kAtomicBit].pc;
     uint32_t kind = m.epoch < g_time.block_start ? kCrossBlock : kRace;
-    uint32_t how = (wrote ? 1 : 0) | (flags & lab::kWrite ? 2 : 0);
+    uint32_t how = first | (flags & lab::kWrite ? 2 : 0);
     for (uint32_t i = 0; i < r.n_findings; ++i) {
         Finding& f = r.findings[i];
         if (f.kind != kind || f.pc_a != a || f.pc_b != b || f.how != how) continue;
@@ -159,8 +161,19 @@ static void judge_cell(Cell& c, Shadow& s, int region, uintptr_t address, unsign
     }
 }
 
+// What a copy has not yet brought may neither be read nor written, by nobody.
+static void judge_open(Shadow& s, uintptr_t address, unsigned size, int flags, uint32_t site) {
+    for (const Copy& copy : open_copies()) {
+        uintptr_t to = (uintptr_t)copy.to;
+        if (address >= to + copy.size || to >= address + size) continue;
+        Mark m = {g_time.epoch, (uint16_t)copy.thread, 0, copy.site};
+        report(m, kWrote | kLate, kShared, address, s.base, size, flags, site);
+    }
+}
+
 void judge(Shadow& s, int region, uintptr_t address, unsigned size, int flags, uint32_t site) {
     uintptr_t at = address - s.base, end = at + size;
+    if (region == kShared && !open_copies().empty()) judge_open(s, address, size, flags, site);
     if (region == kShared && !(flags & lab::kWrite)) {
         Cell& c = s.words[at / 4];
         const Mark& w = c.split ? s.bytes[at].write : c.write;
