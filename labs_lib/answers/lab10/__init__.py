@@ -6,7 +6,7 @@ stream.py      online_softmax: blocks that come one at a time
 attention.py   attention_one_pass as students get it wrong
 attention_right.py  attention_one_pass: odd but right
 attention_slips.py  and slips of shape, of Python and of a first try
-slips.py       such slips for the others
+slips.py, state_slips.py  such slips for rows.py, and for states.py and stream.py
 quiz.py        the quiz questions
 """
 

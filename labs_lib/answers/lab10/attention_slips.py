@@ -8,7 +8,8 @@ import torch
 
 from ..kit import Wrong
 from .attention_parts import INF, changed, finish, hide, stand_in
-from .slips import NEVER_MOVED, NO_TENSOR, ONE_TRUTH
+from .slips import NO_TENSOR, ONE_TRUTH
+from .state_slips import NEVER_MOVED
 
 MASK_AXIS = (
     "The part of the mask doesn't fit the scores of a block. A mask has a column for each key,\n"
@@ -54,6 +55,10 @@ def _o_without_axis(q, k, v, mask=None, block=16):
     return q.new_zeros(*q.shape[:-1], v.shape[-1]) * q[..., 0]
 
 
+def _cut_along_the_batch(q, k, v, mask=None, block=16):
+    return q @ k[block : 2 * block].mT
+
+
 def _whole_mask(cut):
     return changed(part=lambda mask, start, block: cut(mask, start, start + block), fits=False)
 
@@ -68,6 +73,17 @@ SLIPS = (
     Wrong("top_without_axis", lambda q, k, v, mask=None, block=16: (
         _first_block(q, k, block) - q[..., 0]), QUERY_AXIS),
     Wrong("factor_without_axis", _o_without_axis, QUERY_AXIS),
+    Wrong("factor_without_axis_from_0", lambda q, k, v, mask=None, block=16: (
+        q[..., 0] + _first_block(q, k, block) @ v[..., :block, :]), QUERY_AXIS),
+    Wrong("keys_not_turned", lambda q, k, v, mask=None, block=16: q @ k[..., :block, :],
+        "The block of keys isn't turned: q [..., T_q, head_dim] times k [..., block, head_dim]. A\n"
+        "score is a query's product with a key, so k's last two axes change places."),
+    Wrong("batch_cut_in_place_of_keys", _cut_along_the_batch,
+        "The block was cut out of the first axis of k, which is the batch. The keys are the last\n"
+        "axis but one, whatever stands in front."),
+    Wrong("factor_upside_down_and_nan", changed(factor_l=lambda m, m_new, power: power(m_new - m)),
+        "The factor is exp(m_new - m). It is larger than 1, where it has to make old terms\n"
+        "smaller; and from m = -inf it is inf, and inf times 0 is NaN."),
     Wrong("whole_mask", _whole_mask(lambda mask, start, end: mask), MASK_AXIS),
     Wrong("rows_of_the_mask", _whole_mask(lambda mask, start, end: mask[start:end]), MASK_AXIS),
     Wrong("second_axis_of_the_mask", _whole_mask(lambda mask, start, end: mask[:, start:end]),

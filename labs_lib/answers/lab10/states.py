@@ -9,7 +9,7 @@ import torch
 from labs_lib.attention.online_softmax import merge_softmax_states, rescale
 
 from ..kit import Answer, Right, Wrong
-from . import slips
+from . import state_slips as slips
 
 INF = math.inf
 LOG2_E = 1.4426950408889634
