@@ -7,7 +7,7 @@ import linecache
 import math
 import os
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -180,6 +180,9 @@ def _recognise(
     index: int,
     oracle: Oracle,
 ) -> Mistake | None:
+    bare = [replace(one, changed=()) for one in got]
+    if difference(exercise, want[index], bare[index]):
+        got = bare  # the values are wrong as well, and it is they that tell the mistake
     best: tuple[int, Mistake] | None = None
     for mistake in oracle.mistakes(exercise, got):
         if len(mistake.observations) != len(got):

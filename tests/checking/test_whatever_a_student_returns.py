@@ -240,6 +240,18 @@ def test_checks_leave_the_global_random_state_as_they_found_it():
     assert torch.is_grad_enabled()
 
 
+def test_a_known_mistake_is_named_although_it_is_made_in_place_and_a_right_value_never():
+    class Oracle(Fixed):
+        def mistakes(self, item, got):
+            yield Mistake("tripled", "three times", observe_all(item, lambda x: x * 3, 0))
+            yield Mistake("breaks_a_rule", "too much memory", observe_all(item, lambda x: x * 2, 0))
+
+    oracle = Oracle(lambda x: x * 2)
+    assert verdict(lambda x: x.mul_(3), oracle).mistake == "tripled"
+    right = verdict(lambda x: x.mul_(2), oracle)
+    assert right.mistake == "" and "changed its input x" in str(right)
+
+
 def test_a_known_mistake_that_ends_in_an_exception_is_named():
     class Oracle(Fixed):
         def mistakes(self, item, got):
