@@ -132,3 +132,14 @@ def test_the_command_answers_with_one_sentence_and_a_code(capsys, monkeypatch):
     assert "there is no GPU here" in capsys.readouterr().out
     assert main(["bench", "nothing"]) == 2
     assert "there is no bench 'nothing'" in capsys.readouterr().err
+
+
+def test_a_copy_without_benches_says_so(capsys, monkeypatch):
+    """A handout leaves the room out: its kernels are answers of later labs."""
+    import sys
+
+    from labs_lib.cli import main
+
+    monkeypatch.setitem(sys.modules, "labs_lib.bench.show", None)
+    assert main(["bench"]) == 2
+    assert "holds no benches" in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 
 import pytest
@@ -215,3 +217,33 @@ def test_fences_run_in_the_fast_mode_too(make):
     x = torch.zeros(64)
     make("x[threadIdx.x] = 1; __threadfence(); __threadfence_block();")[1, 64](x, 64)
     assert (x == 1).all()
+
+
+def test_a_launch_is_over_when_its_process_is_and_nobody_sleeps_meanwhile(make, monkeypatch):
+    k, x = make("x[threadIdx.x] = 3;"), torch.zeros(64)
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waits by polling"))
+    k[1, 64](x, 64)
+    assert (x == 3).all()
+
+
+def test_a_fork_that_holds_the_pipe_open_does_not_hold_up_a_launch(make, monkeypatch):
+    """Another thread may fork between the making of the pipe and its closing."""
+    k, x = make("x[threadIdx.x] = 3;"), torch.zeros(64)
+    k[1, 64](x, 64)
+    real, holders = os.pipe, []
+
+    def pipe():
+        monkeypatch.setattr(os, "pipe", real)  # Popen makes pipes of its own
+        ours, its = real()
+        holders.append(subprocess.Popen(["sleep", "60"], pass_fds=(its,)))
+        return ours, its
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    start = time.monotonic()
+    try:
+        k[1, 64](x.zero_(), 64)
+    finally:
+        for holder in holders:
+            holder.kill()
+            holder.wait()
+    assert holders and (x == 3).all() and time.monotonic() - start < 20
