@@ -24,7 +24,7 @@ def caught_otherwise(item, program):
     return bool(found.forbidden) or not all(rules_kept(item, program).values())
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[1:])
 @pytest.mark.parametrize("item", KERNELS, ids=lambda item: item.name)
 def test_no_wrong_kernel_survives_another_seed_and_every_right_one_does(item, seed):
     """A wrong kernel is launched until it differs; most do in their first case."""

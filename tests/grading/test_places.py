@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ import torch
 from labs_lib.answers import Answer, Right, Wrong, answer
 from labs_lib.checking.check import graded_text
 from labs_lib.checking.observe import observe_all
-from labs_lib.exercises import exercises
+from labs_lib.exercises import exercise, exercises
 from labs_lib.exercises.inputs import uniform
 from labs_lib.exercises.kit import Case, Exercise
 from labs_lib.grading.places import choose
@@ -27,11 +29,19 @@ def text(item, program, run):
     return graded_text(item, program, run)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("item", ALL, ids=lambda item: item.name)
+# A kernel's wrong programs are compiled and launched, so one seed has to do.
+RUNS = [(item, seed) for item in ALL for seed in SEEDS if item.kind != "kernel" or seed == SEEDS[0]]
+
+
+@cache
+def chosen_for(name, seed):
+    return choose(exercise(name), answer(name), seed)
+
+
+@pytest.mark.parametrize(("item", "seed"), RUNS, ids=lambda one: getattr(one, "name", one))
 def test_right_programs_print_the_same_and_wrong_ones_do_not(item, seed):
     known = answer(item.name)
-    chosen = choose(item, known, seed)
+    chosen = chosen_for(item.name, seed)
     run = {"seed": seed, "places": {item.name: chosen.places}}
     expected = text(item, known.reference, run)
     assert chosen.expected == expected
@@ -49,8 +59,8 @@ def test_right_programs_print_the_same_and_wrong_ones_do_not(item, seed):
 @pytest.mark.parametrize("item", [e for e in ALL if e.is_program], ids=lambda e: e.name)
 def test_every_row_has_a_place(item):
     known = answer(item.name)
-    places = choose(item, known, 5).places
-    for index, observation in enumerate(observe_all(item, known.reference, 5)):
+    places = chosen_for(item.name, SEEDS[0]).places
+    for index, observation in enumerate(observe_all(item, known.reference, SEEDS[0])):
         for path, leaf in observation.leaves.items():
             if leaf.kind == "tensor" and leaf.value.dtype.kind == "f" and leaf.value.size:
                 at = set(places[str(index)][path]["at"])
