@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ..exercises.kernels import drawn
 from ..exercises.kit import Exercise, Measured
 from . import kernel_mistakes, kernels
 from .compare import difference
@@ -92,10 +93,10 @@ def source_of(program: Any) -> str:
         return ""
 
 
-def rules_kept(exercise: Exercise, program: Any) -> dict[str, Measured]:
-    """Each structural rule of the exercise, measured on the program."""
+def rules_kept(exercise: Exercise, program: Any, seed: int = VISIBLE_SEED) -> dict[str, Measured]:
+    """Each structural rule, measured on the program; those of kernels on cases of the seed."""
     kept = {}
-    with untouched_random_state(), quiet():
+    with untouched_random_state(), quiet(), drawn(seed):
         for rule in exercise.rules:
             try:
                 if exercise.kind == "kernel":

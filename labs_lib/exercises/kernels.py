@@ -7,7 +7,9 @@ rules what it read, wrote and waited for. The counts are exact, so a rule can na
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,10 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from .kit import TOLERANCES, Case, Exercise, Measured, Rule, Tolerance
+from .kit import TOLERANCES, Case, Exercise, Measured, Rule, Tolerance, generator
 
 MOST_CASES = 24
 # Sums of a few hundred float32 products, taken in any order.
+_SEED: ContextVar[int] = ContextVar("seed", default=0)
 KERNEL_TOLERANCES: Mapping[str, Tolerance] = {**TOLERANCES, "float32": Tolerance(1e-4, 2e-5)}
 
 
@@ -53,6 +56,37 @@ class Launch:
 def unwritten(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """An output before the launch: NaN everywhere, so that what is left out shows."""
     return torch.full(shape, math.nan, dtype=dtype)
+
+
+@contextmanager
+def drawn(seed: int) -> Iterator[None]:
+    """Inside of it `case_launch` draws the cases of this seed."""
+    token = _SEED.set(seed)
+    try:
+        yield
+    finally:
+        _SEED.reset(token)
+
+
+def case_launch(
+    name: str,
+    cases: Callable[[np.random.Generator], Sequence[Case]],
+    launch: Callable[..., Launch],
+    case: str,
+) -> Callable[[], Launch]:
+    """What makes the launch of one case of an exercise, number for number, for its rules.
+
+    A kernel that could tell a rule's launch from one whose output is compared might do nothing
+    there, and read nothing. Raises ValueError, when it is called, where there is no such case.
+    """
+
+    def planned() -> Launch:
+        for one in cases(generator(_SEED.get(), name)):
+            if one.name == case:
+                return launch(*one.args, **one.kwargs)
+        raise ValueError(f"{name} has no case {case!r}")
+
+    return planned
 
 
 def kernel_exercise(

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import lab09_cases as cases
-from .inputs import uniform
-from .kernels import Launch, bank_rule, sectors_rule, trace_rule, traffic_rule
+from .kernels import Launch, bank_rule, case_launch, sectors_rule, trace_rule, traffic_rule
 
-N_Q, N_K, HEAD_DIM = 64, 48, 32
+N_Q, N_K, HEAD_DIM = 64, 48, 32  # of whole tiles, where counts are plain fractions
 NAIVE = 4 * N_Q * N_K * HEAD_DIM
 READ_ONCE = "Is each product made from the tiles, and each number fetched by one thread of a block?"
 NEIGHBOURS_FETCH = (
@@ -30,24 +27,15 @@ BYTES = (
 )
 
 
-def scores() -> Launch:
-    """A launch of whole tiles, so that counts are plain fractions."""
-    return cases.launch_scores(_numbers(N_Q, HEAD_DIM), _numbers(N_K, HEAD_DIM))
-
-
-def matrix() -> Launch:
-    """A transposition of whole tiles."""
-    return cases.launch_transpose(_numbers(64, 96))
-
-
-def rows() -> Launch:
-    """Rows long enough for every thread of a block."""
-    return cases.launch_rows(_numbers(3, 512))
-
-
-def rows_by_warps() -> Launch:
-    """The same for warps."""
-    return cases.launch_rows_by_warps(_numbers(6, 512))
+SCORES = case_launch("lab09.scores_tiled", cases.score_cases, cases.launch_scores, "whole tiles")
+MATRIX = case_launch(
+    "lab09.transpose_without_conflicts", cases.matrix_cases, cases.launch_transpose, "64 x 96"
+)
+# Rows long enough for every thread of a block.
+ROWS = case_launch("lab09.softmax_rows", cases.row_cases, cases.launch_rows, "3 rows of 600")
+ROWS_BY_WARPS = case_launch(
+    "lab09.softmax_rows_by_shuffles", cases.row_cases, cases.launch_rows_by_warps, "3 rows of 600"
+)
 
 
 def _waits(trace: Any, planned: Launch) -> dict[str, float]:
@@ -60,7 +48,7 @@ TILED = (
         "bytes_of_k",
         "k is read 1/16 as often",
         BYTES,
-        scores,
+        SCORES,
         {"k": 1 / 16},
         naive={"k": NAIVE},
     ),
@@ -68,7 +56,7 @@ TILED = (
         "bytes_of_q",
         "q is read 1/16 as often",
         BYTES.replace("{k", "{q").replace("of k ", "of q "),
-        scores,
+        SCORES,
         {"q": 1 / 16},
         naive={"q": NAIVE},
     ),
@@ -77,7 +65,7 @@ TILED = (
         "neighbours fetch neighbours",
         "For each byte of q that your kernel asks for memory moves {q}, and for each of k {k}.\n"
         + NEIGHBOURS_FETCH,
-        scores,
+        SCORES,
         {"q": 2.0, "k": 2.0},
     ),
 )
@@ -88,7 +76,7 @@ TRANSPOSE = (
         "a warp reads and writes neighbours",
         "Each number is in its place. But for each byte that is read memory moves {a}, and {b}\n"
         "for each that is written.\n" + NEIGHBOURS_MOVE,
-        matrix,
+        MATRIX,
         {"a": 1.0, "b": 1.0},
     ),
     bank_rule(
@@ -96,7 +84,7 @@ TRANSPOSE = (
         "no two lanes wait for one bank",
         "Each number is where it belongs. But line {worst} takes {passes} passes through shared\n"
         "memory where one would do.\n" + ONE_BANK,
-        matrix,
+        MATRIX,
     ),
 )
 
@@ -106,7 +94,7 @@ SOFTMAX = (
         "neighbours read neighbours",
         "The weights are right. But for each byte that is read memory moves {s}.\n"
         + NEIGHBOURS_READ,
-        rows,
+        ROWS,
         {"s": 2.0, "p": 2.0},
     ),
 )
@@ -117,7 +105,7 @@ SHUFFLES = (
         "no shared memory, no barrier",
         "The weights are right. But they went through shared memory ({bytes} bytes) or barriers\n"
         "({barriers}).\n" + REGISTERS,
-        rows_by_warps,
+        ROWS_BY_WARPS,
         _waits,
         {"bytes": 0, "barriers": 0},
     ),
@@ -126,11 +114,7 @@ SHUFFLES = (
         "neighbours read neighbours",
         "The weights are right. But for each byte that is read memory moves {s}.\n"
         + NEIGHBOURS_READ,
-        rows_by_warps,
+        ROWS_BY_WARPS,
         {"s": 2.0, "p": 2.0},
     ),
 )
-
-
-def _numbers(*shape: int) -> Any:
-    return uniform(np.random.Generator(np.random.PCG64(9)), *shape, std=1.0)

@@ -118,10 +118,12 @@ def _see(exercise: Exercise, program: Any, seed: int, *, lazily: bool = False) -
     if exercise.kind == "choice" and isinstance(program, str):
         program = program.strip().lower()
     if exercise.kind == "kernel" and lazily:
-        return _Seen(KernelRuns(exercise, program, seed), cache(lambda: _rules(exercise, program)))
+        return _Seen(
+            KernelRuns(exercise, program, seed), cache(lambda: _rules(exercise, program, seed))
+        )
     got = observe_all(exercise, program, seed)
     failed = all(one.raised for one in got)
-    rules = _rules(exercise, program) if not failed else {}
+    rules = _rules(exercise, program, seed) if not failed else {}
     return _Seen(got, lambda: rules)
 
 
@@ -129,8 +131,8 @@ def _kept(rules: Mapping[str, Measured]) -> dict[str, bool]:
     return {name: bool(found) for name, found in rules.items()}
 
 
-def _rules(exercise: Exercise, program: Any) -> Mapping[str, Measured]:
-    return rules_kept(exercise, program) if exercise.rules else {}
+def _rules(exercise: Exercise, program: Any, seed: int) -> Mapping[str, Measured]:
+    return rules_kept(exercise, program, seed) if exercise.rules else {}
 
 
 def _values(
