@@ -84,11 +84,8 @@ def test_a_cell_with_host_code_is_refused_at_its_line_and_never_compiled(monkeyp
     assert caught.value.line == 4
 
 
-def test_reading_takes_no_time_however_long_the_text_is():
-    import time
-
-    began = time.process_time()
+def test_reading_comes_to_its_end_however_long_the_text_is():
+    """Where the time grew with the square of the length, this would take hours."""
     list(problems("a'" * 50_000))
     list(problems("/*" * 50_000 + "\\\n" * 1000))
     list(problems("#define A \\\n" * 20_000))
-    assert time.process_time() - began < 5
