@@ -142,7 +142,7 @@ def draw(points: Sequence[Point]) -> Figure:
     sizes, found = sorted({point.n for point in points}), slopes(points)
     titles = {
         "memory": (left, "Whole rows take n² bytes, tiles hardly any", "extra memory (MiB)"),
-        "time": (right, "The arithmetic stays n²", "time (s)"),
+        "time": (right, "All three do the same products", "time (s)"),
     }
     for power, (ax, title, label) in titles.items():
         series = {
