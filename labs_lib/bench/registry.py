@@ -30,6 +30,7 @@ class Bench:
 BENCHES = (
     Bench("cuda", "Kernels without a GPU: our emulator and numba's simulator", module="emulator"),
     Bench("attention", "Attention on the CPU as n grows: whole rows, our tiles, torch's kernel"),
+    Bench("models", "The pretrained models, until they stand in memory"),
     Bench("ladder", "The ladder of kernels against torch on this GPU", "cuda"),
 )
 

@@ -82,7 +82,7 @@ cache.get("key", "out", build)
     assert (folder / "key.lock").exists() and not (folder / "key").exists()
     start = time.monotonic()
     made = cache.get("key", "out", lambda f: (f / "out").write_text("new", encoding="utf-8"))
-    assert made.read_text(encoding="utf-8") == "new" and time.monotonic() - start < 2
+    assert made.read_text(encoding="utf-8") == "new" and time.monotonic() - start < 30
 
 
 def test_a_build_that_fails_leaves_nothing_and_holds_nothing(folder):

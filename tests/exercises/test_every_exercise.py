@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import time
 
 import pytest
 
@@ -103,11 +102,9 @@ def test_wrong_types_get_a_sentence_and_never_an_exception(item):
 
 @pytest.mark.parametrize("item", [e for e in ALL if e.kind == "kernel"], ids=lambda e: e.name)
 def test_a_kernel_has_at_most_24_small_launches(item):
-    began = time.process_time()
     runs = KernelRuns(item, answer(item.name).reference, 0)
     runs.everything()
     assert len(runs.cases) <= MOST_CASES
-    assert time.process_time() - began < 3, "of this process; a launch has its own"
 
 
 def _is_docstring(node):
