@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from labs_lib.cuda.errors import CompileError
-from labs_lib.cuda.tokens import Token, closing, tokenize
+from labs_lib.cuda.tokens import PATTERN, Token, closing, tokenize
 
 HEADERS = {
     "cuda.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h",
@@ -64,6 +64,12 @@ _STD = re.compile(
 BUILTINS = {"__builtin_assume", "__builtin_expect", "__builtin_unreachable"}
 OURS = ("labs_", "LABS_", "__tsan", "__asan", "__ubsan", "__sanitizer")
 OWN_NAMESPACES = {"lab", "host"}
+# What the host's compiler alone understands in brackets: [[gnu::...]], however it is put together.
+VENDORS = {"gnu", "__gnu__", "clang", "_Clang", "msvc"}
+ATTRIBUTES = {"nodiscard", "maybe_unused", "likely", "unlikely", "fallthrough", "noreturn"}
+ATTRIBUTES |= {"deprecated", "no_unique_address"}
+# Words that are macros here: whoever undoes them reaches the host's own.
+MACROS = {"memcpy", "memset", "printf"}
 _JOIN = re.compile(r"\\[^\S\n]*\n")
 
 
@@ -90,8 +96,6 @@ def problems(source: str) -> Iterator[tuple[int, str]]:
             yield from _directive(token)
         elif token.text in _STRAY:
             yield token.line, _STRAY[token.text]
-        elif token.kind == "string" and re.match(r"(?:u8|[uUL])?R\"", token.text):
-            yield token.line, "raw strings are not read here; write an ordinary string"
     code = words_of(source)
     for i, token in enumerate(code):
         before = code[i - 1].text if i else ""
@@ -99,18 +103,24 @@ def problems(source: str) -> Iterator[tuple[int, str]]:
             why = _word(code, i)
             if why:
                 yield token.line, f"`{token.text}` {why}"
+        elif token.kind == "string" and re.match(r"(?:u8|[uUL])?R\"", token.text):
+            yield token.line, "raw strings are not read here; write an ordinary string"
         elif token.text == "[" and before == "[" and i + 1 < len(code):
-            if code[i + 1].text in ("gnu", "clang", "using", "__gnu__"):
-                yield token.line, f"`[[{code[i + 1].text}` is the host compiler's, not CUDA's"
-        elif token.text == ":" and before == "%":
-            yield token.line, _STRAY["%:"]
+            after = code[i + 1]
+            if after.kind == "word" and after.text not in ATTRIBUTES:
+                yield token.line, f"`[[{after.text}` is the host compiler's, not CUDA's"
+        elif i and before + token.text in _SPELLINGS and code[i - 1].end == token.start:
+            yield token.line, _SPELLINGS[before + token.text]
 
 
 _STRAY = {
     "\\": "a backslash joins this line with the next; only a #define may go on so",
     '"': "a string is opened here and not closed",
     "'": "a quote is opened here and not closed",
-    "%:": "`%:` is another spelling of #; write #",
+}
+_SPELLINGS = {
+    two: f"`{two}` is another spelling of {one}; write {one}"
+    for two, one in {"%:": "#", "<%": "{", "%>": "}", "<:": "[", ":>": "]", "::>": ":]"}.items()
 }
 
 
@@ -133,6 +143,12 @@ def _directive(token: Token) -> Iterator[tuple[int, str]]:
         yield line, "there is white space behind the backslash that joins two lines"
     inside = _inside(token)
     name = inside[0].text if inside else ""
+    if _opens_a_comment(token.text):
+        yield line, "a comment begins here and does not end in this line; close it with */"
+    if any(t.text in ("extern", "goto") for t in inside):
+        yield line, "`extern` and `goto` stand where they are read, not in a macro"
+    if name in ("define", "undef") and [t.text for t in inside[1:2] if t.text in MACROS]:
+        yield line, f"`{inside[1].text}` is CUDA's own word here; choose another"
     if name and name not in DIRECTIVES:
         yield line, f"#{name} has no meaning in a kernel"
     elif name == "include":
@@ -144,6 +160,12 @@ def _directive(token: Token) -> Iterator[tuple[int, str]]:
         yield line, f"#pragma {inside[1].text if inside[1:] else ''} is not one of CUDA's (unroll)"
     if name not in ("error", "warning") and any(t.text in ('"', "'") for t in inside):
         yield line, _STRAY["'"]
+
+
+def _opens_a_comment(text: str) -> bool:
+    """Whether a comment goes on below: what stands behind its end would belong to this line."""
+    comments = (found["comment"] for found in PATTERN.finditer(text) if found["comment"])
+    return any(c.startswith("/*") and (len(c) < 4 or not c.endswith("*/")) for c in comments)
 
 
 def _foreign(header: str) -> str:
@@ -159,6 +181,10 @@ def _word(code: list[Token], at: int) -> str:
     after = code[at + 1].text if at + 1 < len(code) else ""
     if text == "extern":
         return _extern(code, at)
+    if text == "goto" and [t.text for t in code[at + 2 : at + 3]] != [";"]:
+        return "goes to the name of a label and nowhere else"
+    if text in VENDORS:
+        return "is a name for attributes of the host's compiler; choose another"
     if text.startswith(("__attribute", "__declspec", "_Pragma", "__pragma")):
         return "is the host compiler's, not CUDA's; __align__ and __launch_bounds__ are CUDA's"
     if text in ("__asm", "_asm"):
@@ -173,7 +199,8 @@ def _word(code: list[Token], at: int) -> str:
         return "brings the host's whole library; name what you take of it, as in std::max"
     if text.startswith(OURS):
         return "is a name of the machine that runs kernels here; choose another"
-    if text in OWN_NAMESPACES and (after == "::" or code[at - 1].text == "namespace"):
+    named = after == "::" or (at and code[at - 1].text in ("namespace", "using"))
+    if text == "lab" or (text in OWN_NAMESPACES and named):
         return "is a name of the machine that runs kernels here; choose another"
     return ""
 

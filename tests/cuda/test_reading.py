@@ -42,6 +42,18 @@ TRICKS = {
     "the host's algorithms": "void f(float* x, float* y) { std::copy(y, y + 1, x); }",
     "the host's whole library": "using namespace std;",
     "a deleted file": 'void f() { remove("x"); }',
+    "a comment that goes on below its #define": "#define A /*\n// */ labs_now\n",
+    "an apostrophe in a number": "#define D(x)\nD(1'_) extern int x; D(1'_)",
+    "extern in a macro": '#define E extern "C"\n__global__ void k() {}\nE int fork();',
+    "another name for a namespace": "namespace L = lab;",
+    "a macro for a namespace": "#define A lab\n",
+    "digraphs": "struct R <% float v; %>;",
+    "digraphs for brackets": "int a<:2:>;",
+    "a word of CUDA undone": "#undef memcpy\nvoid f(float* x, float* y) { memcpy(x, y, 4); }",
+    "a jump to a number": "void f() { void* p = &&x; goto *p; x:; }",
+    "attributes by a macro": '#define G gnu\n[[G::no_sanitize("thread")]] void f();',
+    "attributes in halves": "#define O [\nO[gnu::weak]] void f();",
+    "a raw string in a macro": '#define S R"(/*)"',
     "assembly": 'void f() { __asm("nop"); }',
 }  # fmt: skip
 HONEST = [
@@ -54,8 +66,11 @@ HONEST = [
     "// it's \"fine\nint x;",
     "int a = 1'000; char c = '\\'';",
     '#if __CUDA_ARCH__ >= 800\n#error "don\'t"\n#endif',
-    "int host, lab, labels, index, random; p.remove; q->exit;",
+    "int host, labels, index, random; p.remove; q->exit;",
     "float f(float x) { return std::max(std::sqrt(x), std::numeric_limits<float>::lowest()); }",
+    "[[nodiscard]] int f();\n[[maybe_unused]] int x = a < ::b;",
+    "void f() { goto end; end: ; }",
+    "#define A 1 /* one */ // two /*",
     "void f(float* x, const float* y) { memcpy(x, y, 16); memset(x, 0, 4); }",
 ]
 
