@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from .inputs import uniform
-from .kernels import Launch, kernel_exercise, traffic_rule, unwritten
+from .kernels import Launch, case_launch, kernel_exercise, traffic_rule, unwritten
 from .kit import Case, Tolerance
 from .lab10_cases import steep_qkv
 
+NAME = "lab11.flash_kernel"
 QUERIES = 64
 NAMES = (
     *("q", "k", "v", "o", "lse"),
@@ -43,6 +44,8 @@ def flash_cases(rng: np.random.Generator) -> list[Case]:
         case("causal, three tiles of keys", 1, 2, 1, 70, 70, 8, True),
         case("causal, more keys than queries", 1, 4, 2, 17, 65, 16, True),
         case("causal, queries that see no key", 1, 2, 2, 90, 33, 8, True),
+        case("whole tiles", 1, 1, 1, 128, 128, 16),
+        case("whole tiles, causal", 1, 1, 1, 128, 128, 16, True),
         case("head_dim 64", 1, 1, 1, 65, 31, 64),
         case("head_dim 40, one query", 2, 3, 1, 1, 97, 40),
         steep("scores that rise along the keys", torch.zeros(3), rise),
@@ -65,12 +68,6 @@ def launch_flash(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Launch:
     return Launch(grid, (QUERIES,), (q, k, v, o, lse, *sizes), {"o": 3, "lse": 4}, names=NAMES)
 
 
-def _launch(causal: bool) -> Launch:
-    rng = np.random.Generator(np.random.PCG64(11))
-    q, k, v = (uniform(rng, 1, 1, 128, 16, std=1.0) for _ in range(3))
-    return launch_flash(q, k, v, causal)
-
-
 WHOLE = 4 * 128 * 16  # bytes of q, k or v
 
 SHARE = "All queries of a block can share what its threads fetched together."
@@ -82,7 +79,7 @@ RULES = (
         "k and v were read once for each 64 queries, q once",
         "The output is right. But your kernel reads {k} bytes of k, {v} of v and {q} of q, where\n"
         f"{{k_most}}, {{v_most}} and {{q_most}} are enough.\n{SHARE}",
-        lambda: _launch(False),
+        case_launch(NAME, flash_cases, launch_flash, "whole tiles"),
         {"k": 2 * WHOLE, "v": 2 * WHOLE, "q": WHOLE},
     ),
     traffic_rule(
@@ -90,13 +87,13 @@ RULES = (
         "tiles of keys that no query of the block sees were not read",
         "The output is right. But with causal your kernel reads {k} bytes of k, where {k_most}\n"
         f"are enough.\n{HIDDEN}",
-        lambda: _launch(True),
+        case_launch(NAME, flash_cases, launch_flash, "whole tiles, causal"),
         {"k": WHOLE + WHOLE // 2, "v": WHOLE + WHOLE // 2},
     ),
 )
 
 FLASH_KERNEL = kernel_exercise(
-    "lab11.flash_kernel",
+    NAME,
     "flash attention as a kernel: a thread for each query, tiles of keys in shared memory",
     """%%cuda
 // o = softmax(scale * q k^T) v and lse = log(sum(exp(scale * q k^T))), tile by tile.
