@@ -20,6 +20,8 @@ ONE_BANK = (
     "Numbers that a warp wants at once should lie in 32 banks. How long is a row of your tile?"
 )
 NEIGHBOURS_READ = "A block shares out its row: neighbouring threads take neighbouring numbers."
+SHARED_OUT = "Is the row shared out? A thread of the block has every 256th number to look at."
+LANES_SHARE = "Is the row shared out? A lane has every 32nd number to look at."
 REGISTERS = "Lanes of a warp can hand each other a register, without shared memory."
 BYTES = (
     f"The scores are right. But your kernel reads {{k}} bytes of k where scores_naive reads\n"
@@ -88,7 +90,21 @@ TRANSPOSE = (
     ),
 )
 
+# Three walks over the row, or four; 4 bytes a number.
+ROW_BYTES = 4 * 4 * 3 * 600
+TOO_OFTEN = (
+    "The weights are right. But your kernel reads {s} bytes of s, and walking over each row four\n"
+    "times takes {s_most}.\n"
+)
+
 SOFTMAX = (
+    traffic_rule(
+        "bytes_of_s",
+        "threads share out the row",
+        TOO_OFTEN + SHARED_OUT,
+        ROWS,
+        {"s": ROW_BYTES},
+    ),
     sectors_rule(
         "neighbours",
         "neighbours read neighbours",
@@ -100,6 +116,13 @@ SOFTMAX = (
 )
 
 SHUFFLES = (
+    traffic_rule(
+        "bytes_of_s",
+        "lanes share out the row",
+        TOO_OFTEN + LANES_SHARE,
+        ROWS_BY_WARPS,
+        {"s": ROW_BYTES},
+    ),
     trace_rule(
         "registers_only",
         "no shared memory, no barrier",

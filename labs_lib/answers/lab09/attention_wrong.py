@@ -153,7 +153,7 @@ SOFTMAX = (
     Wrong(
         "scale_missing",
         ATTENTION.replace("scale * dot", "dot"),
-        "The scores aren't scaled: the weights are too sharp.",
+        "The weights are made of scores that aren't scaled: they are too sharp.",
     ),
     Wrong(
         "scale_by_head_dim",
@@ -176,6 +176,20 @@ SOFTMAX = (
         ATTENTION.replace("expf(", "exp2f("),
         "These are powers of two. exp(x) is exp2(x * log2(e)); without the factor the weights are\n"
         "too even.",
+    ),
+    Wrong(
+        "sum_in_the_first_walk",
+        with_edits(
+            (
+                f"            most = fmaxf(most, {SCORE});\n",
+                f"        {{\n            float score = {SCORE};\n"
+                "            most = fmaxf(most, score);\n"
+                "            sum += expf(score - most);\n        }\n",
+            ),
+            ("            sum += weight;\n", ""),
+        ),
+        "The sum is taken while the maximum still grows, so that each exp has another maximum in\n"
+        "it. Begin with the sum when the maximum is known.",
     ),
     Wrong(
         "output_not_rescaled",

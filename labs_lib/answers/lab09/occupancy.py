@@ -111,14 +111,41 @@ NO_REGISTERS = (
     "Each of its 32 threads has that many, and keeps them as long as the block lives."
 )
 
+DIVIDES = (
+    "A block may ask for no shared memory at all, and older GPUs keep back none: then you divide\n"
+    "by zero. Shared memory is no limit there."
+)
+FULL_WARPS = (
+    "A block of 250 threads is given eight warps, the last of them not full: round up\n"
+    "before you divide."
+)
+
+
+def _nothing_rounded(threads, registers, shared_bytes, sm):
+    bytes_ = shared_bytes + sm.reserved
+    fits = {
+        "warps": sm.warps // max(1, threads // 32),
+        "blocks": sm.blocks,
+        "registers": sm.registers // (threads * registers),
+        "shared memory": sm.shared // bytes_ if bytes_ else sm.blocks,
+    }
+    limit = min(fits, key=fits.get)
+    return fits[limit], fits[limit] * max(1, threads // 32), limit
+
+
 OCCUPANCY = Answer(
     reference=sheet.occupancy,
     wrong=(
         Wrong("threads_in_place_of_warps",
               lambda t, r, s, sm: (lambda b, w, limit: (b, b * t // 32, limit))(
                   *_told(_fits(t, r, s, sm) | {"warps": 32 * sm.warps // t}, t)),
-              "A block of 250 threads is given eight warps, the last of them not full: round up\n"
-              "before you divide."),
+              FULL_WARPS),
+        Wrong("warps_in_fractions", _returning(lambda b, w, limit, t, sm, f: (
+            b, b * t / 32, limit)),
+              FULL_WARPS),
+        Wrong("nothing_rounded", _nothing_rounded,
+              "Nothing is rounded up here. Warps are whole, and registers and shared memory are\n"
+              "handed out in pieces: round up what a block takes before you divide."),
         Wrong("part_of_a_warp_dropped",
               lambda t, r, s, sm: (lambda whole: _told(_fits(whole, r, s, sm), whole))(
                   max(32, t // 32 * 32)),
@@ -149,6 +176,18 @@ OCCUPANCY = Answer(
               _registers(
                   lambda w, r, sm: 4 * (sm.registers // 4 // _up(r, sm.register_piece)) // w),
               NO_REGISTERS),
+        Wrong("registers_of_each_thread_in_pieces",
+              _registers(lambda w, r, sm: 4 * (
+                  sm.registers // 4 // (32 * _up(r, sm.register_piece))) // w),
+              "The registers of one thread are rounded up to register_piece. It is a warp's,\n"
+              "those of 32 threads together, that come in such pieces."),
+        Wrong("divides_by_what_is_asked_for",
+              lambda t, r, s, sm: _told(_fits(t, r, s, sm) | {"shared memory": sm.shared // s}, t),
+              DIVIDES),
+        Wrong("divides_by_nothing",
+              lambda t, r, s, sm: _told(_fits(t, r, s, sm) | {
+                  "shared memory": sm.shared // _up(s + sm.reserved, sm.shared_piece)}, t),
+              DIVIDES),
         Wrong("nothing_reserved", _other(reserved=0),
               "On newer GPUs the system keeps a part of each block's shared memory for itself:\n"
               "sm.reserved bytes on top of what the kernel asks for."),
@@ -174,6 +213,9 @@ OCCUPANCY = Answer(
               "You take the largest of the four numbers. The narrowest limit decides."),
         Wrong("threads_for_warps", _returning(lambda b, w, limit, t, sm, f: (b, b * t, limit)),
               "The second number counts threads. Asked are warps."),
+        Wrong("warps_of_one_block", _returning(lambda b, w, limit, t, sm, f: (
+            b, math.ceil(t / 32), limit)),
+              "The second number is the warps of one block. Asked are those of all blocks."),
         Wrong("share_for_warps", _returning(lambda b, w, limit, t, sm, f: (b, w / sm.warps, limit)),
               "The second number is the share of the SM's warps. Asked is how many there are."),
         Wrong("last_of_equal_limits", _returning(lambda b, w, limit, t, sm, f: (

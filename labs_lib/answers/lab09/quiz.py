@@ -31,8 +31,8 @@ QUIZ = {
         "c",
         "Each number that is fetched is used twice as often. The tile needs more shared memory,\n"
         "and four times the scores need more threads or more scores for each thread.",
-        a="A tile of 64 x 64 has 4,096 scores, and a block at most 1,024 threads. Something has\n"
-        "to give way.",
+        a="32 x 32 scores are four times as many: they want four times the threads, or four\n"
+        "scores from each. And the tiles on the worktop are larger.",
         b="Bytes fall by the tile's width, not by its area: w x w scores need 2 w rows.",
         d="Each number is fetched once by each block that needs it, and there are fewer blocks.",
     ),

@@ -12,8 +12,9 @@ LOOP = (
 )
 STORE = "    s[query * n_k + key] = sum * scale;\n"
 BEYOND = (
-    "Threads beyond the last score work too. The grid covers whole blocks, so at the edges some\n"
-    "threads have no score of their own, and the last index is n - 1. What should they do?"
+    "A tensor is read or written beyond its end. The grid covers whole blocks, so at the edges\n"
+    "threads have no score of their own (the last index is n - 1): what should they do? If yours\n"
+    "leave, look at the index: how many numbers is it from one row to the next?"
 )
 NOTHING_STORED = (
     "s is NaN as it was before: either nothing is stored there, or the products are added to what\n"
@@ -114,6 +115,34 @@ SCORES_NAIVE = Answer(
             "row_of_q_has_n_q",
             _with(("q[query * head_dim + i]", "q[query * n_q + i]")),
             "From one row of q to the next it is head_dim numbers; you step by n_q.",
+        ),
+        Wrong(
+            "row_of_k_has_n_k",
+            _with(("k[key * head_dim + i]", "k[key * n_k + i]")),
+            "From one row of k to the next it is head_dim numbers; you step by n_k.",
+        ),
+        Wrong(
+            "rows_as_long_as_there_are_many",
+            _with(("q[query * head_dim + i]", "q[query * n_q + i]"),
+                  ("k[key * head_dim + i]", "k[key * n_k + i]")),
+            "From one row to the next it is head_dim numbers, in q and in k. You step by the\n"
+            "number of rows.",
+        ),
+        Wrong(
+            "a_thread_for_each_query",
+            _with(
+                (f"    int key = {KEY};\n    int query = {QUERY};\n{GUARD}    float sum = 0.0f;\n",
+                 f"    int query = {KEY};\n    if (query >= n_q) return;\n"
+                 "    for (int key = 0; key < n_k; key++) {\n    float sum = 0.0f;\n"),
+                (STORE, STORE + "    }\n"),
+            ),
+            "Each thread makes a whole row of scores, and x counts queries. There is a thread for\n"
+            "each single score: x says which key is its own, y which query.",
+        ),
+        Wrong(
+            "whole_numbers",
+            _with(("float sum = 0.0f;", "int sum = 0;")),
+            "The sum is an int: whatever comes after the point is dropped in each step.",
         ),
         Wrong(
             "sum_not_started",

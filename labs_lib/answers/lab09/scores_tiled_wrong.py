@@ -73,14 +73,14 @@ EDGES = (
     Wrong(
         "reads_q_beyond_its_end",
         with_edits(("query < n_q && i < head_dim ?", "i < head_dim ?")),
-        "At the lower edge the tile reaches beyond the last query, and you read q there. What\n"
-        "should the tile hold in such places?",
+        "You read q beyond its end: the tile reaches beyond the last query, or beyond the end of\n"
+        "a row where head_dim is no multiple of 16. What should the tile hold in such places?",
     ),
     Wrong(
         "reads_k_beyond_its_end",
         with_edits(("row < n_k && i < head_dim ?", "i < head_dim ?")),
-        "At the edge the tile reaches beyond the last key, and you read k there. What should the\n"
-        "tile hold in such places?",
+        "You read k beyond its end: the tile reaches beyond the last key, or beyond the end of a\n"
+        "row where head_dim is no multiple of 16. What should the tile hold in such places?",
     ),
     Wrong(
         "reads_beyond_a_row",
@@ -166,6 +166,14 @@ PLACE = (
         "All threads of a column fetch numbers of one key, so each row of the tile holds the\n"
         "first number of one key, the second of the next, and so on. Who fetches row y of the k\n"
         "tile?",
+    ),
+    Wrong(
+        "a_tile_for_each_thread",
+        with_edits(
+            ("__shared__ float q_tile", "float q_tile"), ("__shared__ float k_tile", "float k_tile")
+        ),
+        "Without __shared__ every thread has tiles of its own, and fills one place of each. One\n"
+        "tile for the whole block is meant.",
     ),
     Wrong(
         "always_the_first_tile",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...exercises.lab09_rules import REGISTERS
+from ...exercises.lab09_rules import LANES_SHARE, REGISTERS
 from ..kit import Answer, Right, Wrong
 from .edits import bundled, edited
 
@@ -111,7 +111,7 @@ LANES_MISSING = (
 )
 BEYOND = (
     "Numbers beyond the end are read: by warps that have no row (5 rows make two blocks of four),\n"
-    "or by a loop that takes one column too many."
+    "by lanes that have no column, or by a loop that takes one column too many."
 )
 
 LANES = (
@@ -128,7 +128,8 @@ LANES = (
     Wrong(
         "half_a_mask",
         _both("0xffffffffu", "0xffffu"),
-        "The mask names 16 lanes, and 32 take part. Each lane that calls must be in its own mask.",
+        "Each bit of the mask names a lane, and yours doesn't name all that take part. Each lane\n"
+        "that calls must be in its own mask.",
     ),
     Wrong(
         "width_16",
@@ -139,6 +140,17 @@ LANES = (
         "begins_at_eight",
         _both("d = 16", "d = 8"),
         "The first step is 8, so that lanes 0 to 15 never meet lanes 16 to 31. Half of 32 is 16.",
+    ),
+    Wrong(
+        "begins_at_four",
+        _both("d = 16", "d = 4"),
+        "The first step is 4: that is for eight lanes, as in the example. Half of 32 is 16.",
+    ),
+    Wrong(
+        "begins_at_32",
+        _both("d = 16", "d = 32"),
+        "The first step is 32. No lane of this warp has such a number; what comes is the lane's\n"
+        "own, and it is counted twice.",
     ),
     Wrong(
         "stops_at_two",
@@ -177,6 +189,30 @@ EDGES = (
             (DIVIDE, DIVIDE.replace("for (int i = lane; i < cols; i += 32)", "if (i < cols)")),
         ),
         "Each lane takes one column, so that 32 are served. A row may be longer than a warp.",
+    ),
+    Wrong(
+        "reads_beyond_the_row",
+        _with((MOST, "    most = s[lane];\n")),
+        BEYOND,
+    ),
+    Wrong(
+        "every_lane_the_whole_row",
+        _with(
+            (ALL_MOST, ""),
+            (ALL_SUM, ""),
+            (MOST, MOST.replace("i = lane; i < cols; i += 32", "i = 0; i < cols; i++")),
+            (SUM, SUM.replace("i = lane; i < cols; i += 32", "i = 0; i < cols; i++")),
+        ),
+        LANES_SHARE,
+    ),
+    Wrong(
+        "whole_rows_added_up",
+        _with(
+            (MOST, MOST.replace("i = lane; i < cols; i += 32", "i = 0; i < cols; i++")),
+            (SUM, SUM.replace("i = lane; i < cols; i += 32", "i = 0; i < cols; i++")),
+        ),
+        "Each lane walks over the whole row, and then 32 equal sums are added up: the sum is 32\n"
+        "times too large. A lane takes every 32nd number.",
     ),
     Wrong(
         "steps_by_a_block",
@@ -246,6 +282,12 @@ ARITHMETIC = (
         "maximum_added_up",
         _with((ALL_MOST, ALL_MOST.replace("most = fmaxf(most, ", "most = (most + "))),
         "In the first exchange the maxima are added up. Two maxima become one by fmaxf.",
+    ),
+    Wrong(
+        "sum_replaced",
+        _with((ALL_SUM, ALL_SUM.replace("sum +=", "sum ="))),
+        "In the second exchange a lane drops its own sum and takes the other one's. They have to\n"
+        "be added.",
     ),
     Wrong(
         "sum_of_maxima",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...exercises.lab09_rules import NEIGHBOURS_READ
+from ...exercises.lab09_rules import NEIGHBOURS_READ, SHARED_OUT
 from ..kit import Answer, Right, Wrong
 from .edits import bundled, edited
 
@@ -53,6 +53,19 @@ NO_WAITING = (
     "of its steps (the last ones too: a warp needn't move in step), and before part is used anew."
 )
 
+BEYOND = (
+    "Numbers behind a tensor are read or written. Have all threads of the block the same row,\n"
+    "blockIdx.x? And does each loop end before cols? p[cols] belongs to the next row."
+)
+BEYOND_PART = (
+    "The tree reaches beyond the end of part. Its first step makes 128 numbers of 256, and in\n"
+    "each step only the threads below half have work."
+)
+INSIDE = (
+    "The barrier stands inside the if: only some threads reach it. All have to, also those\n"
+    "that have nothing to add in this step."
+)
+
 BARRIERS = (
     Wrong(
         "no_barrier_before_the_first_tree",
@@ -89,8 +102,33 @@ BARRIERS = (
                 "            __syncthreads();\n        }\n",
             )
         ),
-        "The barrier stands inside the if: only some threads reach it. All have to, also those\n"
-        "that have nothing to add in this step.",
+        INSIDE,
+    ),
+    Wrong(
+        "barriers_inside_both_ifs",
+        _with(
+            (
+                TREE_MOST,
+                TREE_MOST.replace("(t < half) part", "(t < half) { part").replace(
+                    "__syncthreads();  // max", "__syncthreads(); }"
+                ),
+            ),
+            (
+                TREE_SUM,
+                TREE_SUM.replace("(t < half) part", "(t < half) { part").replace(
+                    "__syncthreads();  // sum", "__syncthreads(); }"
+                ),
+            ),
+        ),
+        INSIDE,
+    ),
+    Wrong(
+        "barriers_after_the_trees_only",
+        _with(
+            ("        __syncthreads();  // max\n    }\n", "    }\n    __syncthreads();\n"),
+            ("        __syncthreads();  // sum\n    }\n", "    }\n    __syncthreads();\n"),
+        ),
+        NO_WAITING,
     ),
     Wrong(
         "no_barrier_in_the_last_warp",
@@ -135,12 +173,33 @@ EDGES = (
     Wrong(
         "one_column_too_many",
         _with((DIVIDE, DIVIDE.replace("i < cols", "i <= cols"))),
-        "The last loop writes one column too many: p[cols] belongs to the next row.",
+        BEYOND,
     ),
     Wrong(
         "always_the_first_row",
         _with(("    s += blockIdx.x * cols;\n    p += blockIdx.x * cols;\n", "")),
         "Every block makes the first row. Which row is this block's?",
+    ),
+    Wrong(
+        "another_row_for_each_thread",
+        _with(
+            (
+                "    s += blockIdx.x * cols;\n    p += blockIdx.x * cols;\n",
+                "    int row = blockIdx.x * blockDim.x + t;\n"
+                "    s += row * cols;\n    p += row * cols;\n",
+            )
+        ),
+        BEYOND,
+    ),
+    Wrong(
+        "everyone_does_it_all",
+        "\n__global__ void softmax_rows(const float* s, float* p, int rows, int cols) {\n"
+        "    s += blockIdx.x * cols;\n    p += blockIdx.x * cols;\n"
+        "    float most = -INFINITY, sum = 0.0f;\n"
+        "    for (int i = 0; i < cols; i++) most = fmaxf(most, s[i]);\n"
+        "    for (int i = 0; i < cols; i++) sum += expf(s[i] - most);\n"
+        "    for (int i = threadIdx.x; i < cols; i += 256) p[i] = expf(s[i] - most) / sum;\n}\n",
+        SHARED_OUT,
     ),
     Wrong(
         "rows_apart_by_rows",
@@ -231,6 +290,36 @@ ARITHMETIC = (
         "sum_over_half_the_threads",
         _with((TREE_SUM, TREE_SUM.replace("half = 128", "half = 64"))),
         "The tree for the sum begins at 64: half of the threads' sums are never added.",
+    ),
+    Wrong(
+        "tree_begins_at_256",
+        SOFTMAX.replace("half = 128", "half = 256"),
+        BEYOND_PART,
+    ),
+    Wrong(
+        "tree_over_the_columns",
+        SOFTMAX.replace("half = 128", "half = cols / 2"),
+        "The tree begins at half the columns. What it goes over are the 256 numbers in part,\n"
+        "however many columns there are.",
+    ),
+    Wrong(
+        "everyone_takes_part_in_each_step",
+        SOFTMAX.replace("        if (t < half) part", "        part"),
+        BEYOND_PART,
+    ),
+    Wrong(
+        "sum_begins_with_the_maximum",
+        _with(
+            (FULL_MOST, "    float own = most;\n" + FULL_MOST),
+            ("float sum = 0.0f;", "float sum = own;"),
+        ),
+        "The sum goes on from the thread's own maximum, which the variable held before. It has to\n"
+        "begin at 0.",
+    ),
+    Wrong(
+        "scores_divided",
+        _with((DIVIDE, DIVIDE.replace("expf(s[i] - most) / sum", "s[i] / sum"))),
+        "In the end the score itself is divided by the sum. It is its exponential that counts.",
     ),
     Wrong(
         "tree_stops_early",

@@ -146,6 +146,10 @@ BARRIERS = (
     ),
 )
 
+EIGHT_ROWS = (
+    "A block has 8 rows of threads, and a tile has 32 rows. Each thread has four numbers to\nmove."
+)
+
 PLACES = (
     Wrong(
         "not_turned",
@@ -193,8 +197,16 @@ PLACES = (
                 ),
             ),
         ),
-        "A block has 8 rows of threads, and a tile has 32 rows. Each thread has four numbers to\n"
-        "move.",
+        EIGHT_ROWS,
+    ),
+    Wrong(
+        "a_thread_for_each_number",
+        "\n__global__ void transpose_without_conflicts(const float* a, float* b, int rows,"
+        " int cols) {\n"
+        "    int x = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    int y = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        "    if (x < cols && y < rows) b[x * rows + y] = a[y * cols + x];\n}\n",
+        EIGHT_ROWS,
     ),
     Wrong(
         "reads_without_looking",
