@@ -27,14 +27,18 @@ def compile(source: str, *, arch: str | None = None, name: str = "cell.cu") -> K
 class Module:
     """The kernels of one source: `m.name`, `m["name"]`, `m["name<64>"]` for a template."""
 
-    def __init__(self, source: str, arch: str, filename: str, *, traced: bool = False):
-        """`traced` builds the library of the traced mode in place of the fast one."""
+    def __init__(
+        self, source: str, arch: str, filename: str, *, traced: bool = False, built: bool = True
+    ):
+        """`traced` builds the library of the traced mode in place of the fast one; without `built`
+        nothing is built before the first launch."""
         self.source, self.arch, self.filename = source, arch, filename
         reading.refuse(source)
         self.signatures = find_kernels(source)
         ready = [s for s in self.signatures.values() if s.ready]
         self._kernels = {s.name: Kernel(self, s, ready) for s in ready}
-        build.host_library(source, ready, trace=traced, filename=filename)
+        if built:
+            build.host_library(source, ready, trace=traced, filename=filename)
 
     @property
     def only(self) -> Kernel | None:

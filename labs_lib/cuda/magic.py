@@ -6,9 +6,10 @@ import builtins
 import shlex
 from collections.abc import Iterable
 
-from labs_lib.cuda.errors import CompileError, CudaError, LaunchError
+from labs_lib.cuda.errors import BuildError, CompileError, CudaError, LaunchError
 from labs_lib.cuda.kernel import Kernel, Module
 from labs_lib.cuda.limits import check_arch
+from labs_lib.cuda.machine import available
 from labs_lib.cuda.tokens import tokenize
 
 
@@ -29,7 +30,7 @@ def _magic(shell):
         arch, only, name = _options([word for word in words if word != "--traced"])
         _forget(shell, cell)
         try:
-            module = Module(cell, check_arch(arch), "cell.cu", traced=traced)
+            module = _module(cell, check_arch(arch), traced)
             ready = [n for n in module if module.signatures[n].ready and only in (None, n)]
             if only and not ready:
                 raise CompileError(f"there is no kernel called {only} in the cell")
@@ -41,6 +42,18 @@ def _magic(shell):
             shell.push({name: module})
 
     return cuda
+
+
+def _module(cell: str, arch: str, traced: bool) -> Module:
+    """The cell's module. Without a compiler its kernels are names all the same, so that a notebook
+    goes on: what is missing is said here, and again by a launch."""
+    try:
+        return Module(cell, arch, "cell.cu", traced=traced)
+    except BuildError as problem:
+        if available().host:
+            raise
+        print(problem)
+        return Module(cell, arch, "cell.cu", built=False)
 
 
 def _forget(shell, cell: str) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from labs_lib import cuda
+from labs_lib.cuda import compilers
+
 
 @pytest.fixture
 def shell():
@@ -78,3 +81,13 @@ def test_a_kernel_hides_no_function(shell, capsys):
 def test_an_error_has_its_own_name(shell):
     error = shell.run_cell("%%cuda\n__global__ void k(float* x) { x[0] = y; }").error_in_exec
     assert type(error).__name__ == "CompileError"
+
+
+def test_without_a_compiler_a_cell_says_so_and_the_notebook_goes_on(shell, capsys, monkeypatch):
+    monkeypatch.setattr(compilers, "host_compiler", lambda: None)
+    new = CELL.replace("= 2", "= 2.5f")  # what was built before needs no compiler
+    assert shell.run_cell("%%cuda\n" + new).success
+    assert "g++" in capsys.readouterr().out
+    with pytest.raises(cuda.BuildError, match="g\\+\\+"):
+        shell.user_ns["two"][1, 4](torch.zeros(4))
+    assert not shell.run_cell("%%cuda\nint main() { return 0; }").success, "no kernel is told, too"
