@@ -16,7 +16,7 @@ HOST = Path(__file__).parent / "host"
 COMMON = [
     "-std=c++17",
     "-fPIC",
-    "-w",
+    "-Werror=vla",  # no CUDA; `-w` would allow it
     "-fno-exceptions",
     "-fno-gnu-unique",
     "-fdiagnostics-color=never",

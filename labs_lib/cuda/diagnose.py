@@ -21,6 +21,8 @@ HINTS = [
     (r"invalid conversion|cannot convert|incompatible with parameter",
      "The two types differ; look for a missing `*`, `&` or index."),
     (r"invalid types .* for array subscript", "More indices than the array has dimensions."),
+    (r"variable length array|integral constant-expression|must have a constant value",
+     "An array's size has to be known when the kernel is compiled: a number, not a parameter."),
     (r"ambiguous overload", "half with float: convert first, as in `__half2float(h) * x`."),
     (r"redefinition|redeclared|already been declared", "The name is declared twice."),
     (r"stray", "A character that is no C++, often a quote or dash pasted from a document."),

@@ -73,7 +73,9 @@ def _where(report, regions, f) -> str:
             at = offset - int(name["offset"])
             if 0 <= at < int(name["size"]):
                 return f"{name['name'].decode()} (byte {at} of {int(name['size'])}, shared)"
-        return f"byte {offset} of the dynamic shared memory"
+        # A launch that was stopped has told no names.
+        which = "dynamic shared" if report["n_names"] else "shared"
+        return f"byte {offset} of the {which} memory"
     if 0 <= index < len(regions):
         what = faults.element(regions[index], offset)
         return f"{what['name']}[{what['at']}]"

@@ -13,6 +13,7 @@ CASES = {
     "misspelled builtin": ("x[0] = threadidx.x;", 3, "threadIdx"),
     "write to const": ("x[0] = 1;\n\n    c[0] = 2;", 5, "const"),
     "after shared": ("__shared__ float a[3],\n  b[4];\n    a[0] = z;", 5, "misspelled"),
+    "array of an unknown size": ("float row[n];\n    x[0] = row[0];", 3, "when the kernel is"),
     "missing brace": ("if (n) { x[0] = 1;", 2, "closing brace"),
 }
 
