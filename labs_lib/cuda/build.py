@@ -8,13 +8,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from labs_lib.cuda import cache, compilers, links
+from labs_lib.cuda import cache, compilers, links, objects
 from labs_lib.cuda.diagnose import explain
 from labs_lib.cuda.errors import BuildError, CompileError
 from labs_lib.cuda.rewrite import rewrite
 from labs_lib.cuda.source import Signature
 
-LIBRARY = "kernel.so"
+LIBRARY, REMARKS = "kernel.so", "remarks.txt"
 
 
 def runner() -> Path:
@@ -98,6 +98,7 @@ def _host_library(source: str, kernels: list[Signature], trace: bool, filename: 
         filename,
         *flags,
         *links.TELL_MISSING,
+        REMARKS if trace else "",
         compilers.version(compiler),
         compilers.header_hash(),
         compilers.machine(),
@@ -119,11 +120,28 @@ def _host_library(source: str, kernels: list[Signature], trace: bool, filename: 
         if done.returncode:
             raise _failed(done.stdout + done.stderr, source, text, cell.name)
         problem = links.missing(done.stderr, source)
+        if trace and not problem:
+            problem = objects.foreign(folder / "kernel.o", source)
         if problem:
             raise problem
+        if trace:
+            _remark(folder, "-DLABS_PLAIN" in flags)
         (folder / "kernel.o").unlink()
 
     return cache.get(key, LIBRARY, build)
+
+
+def _remark(folder: Path, plain: bool) -> None:
+    """Writes down what a trace of the library does not count."""
+    told = [f"it keeps numbers in {name}" for name in objects.kept(folder / "kernel.o")]
+    told += ["its structs are built in a way that leaves copies uncounted"] if plain else []
+    (folder / REMARKS).write_text("".join(f"{line}\n" for line in told), encoding="utf-8")
+
+
+def remarks(library: Path) -> list[str]:
+    """What a trace of this library does not count, a sentence each."""
+    path = library.with_name(REMARKS)
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def device_library(source: str, kernels: list[Signature], arch: str, filename: str) -> Path:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import shlex
 from collections.abc import Iterable
 
+from labs_lib.cuda import build
 from labs_lib.cuda.errors import BuildError, CompileError, CudaError, LaunchError
 from labs_lib.cuda.kernel import Kernel, Module
 from labs_lib.cuda.limits import check_arch
 from labs_lib.cuda.machine import available
 from labs_lib.cuda.tokens import tokenize
+
+REMARK = "not counted: "
 
 
 def register(shell) -> None:
@@ -38,10 +42,19 @@ def _magic(shell):
         except CudaError as problem:
             raise quiet(problem) from None
         shell.push({n: module[n] for n in ready})
+        if traced:
+            _print_remarks(module, ready)
         if name:
             shell.push({name: module})
 
     return cuda
+
+
+def _print_remarks(module: Module, ready: Iterable[str]) -> None:
+    """Tells what a trace will not count; whoever reads the cell's output may want to know."""
+    with contextlib.suppress(BuildError):  # it has been told, and a launch tells it again
+        found = {line for n in ready for line in build.remarks(module[n].library(True))}
+        print("".join(f"{REMARK}{line}\n" for line in sorted(found)), end="")
 
 
 def _module(cell: str, arch: str, traced: bool) -> Module:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..cuda.magic import REMARK
 from ..exercises.kit import Exercise
 from ..notebook.matching import Answer
 from .kernel_text import MAX_CHARS
@@ -124,7 +125,7 @@ def _judge_one(
     told["seconds"] = round(sum(run.seconds for run in mine), 3)
     status, lines, mistake = _status(item, key, evidence)
     if status == "pass":
-        status, lines = _structure(item, answers)
+        status, lines = _structure(item, answers, _uncounted(item, evidence))
     return outcome(item, status, *lines, mistake=mistake, **told)
 
 
@@ -181,17 +182,27 @@ def _error_lines(run: CellRun, item: Exercise) -> list[str]:
     return [f"{where} raised {run.ename or 'an error'}{place}: {run.evalue or run.reason}"[:600]]
 
 
-def _structure(item: Exercise, answers: Mapping[str, Answer]) -> tuple[str, list[str]]:
+def _uncounted(item: Exercise, found: _Evidence) -> tuple[str, ...]:
+    """What the build of a kernel said that no trace counts; no line of Python ran before it."""
+    if item.kind != "kernel":
+        return ()
+    lines = [line for run in found.answers for line in run.stdout.splitlines()]
+    return tuple(line.removeprefix(REMARK) for line in lines if line.startswith(REMARK))
+
+
+def _structure(
+    item: Exercise, answers: Mapping[str, Answer], uncounted: tuple[str, ...]
+) -> tuple[str, list[str]]:
     found = structure(item, answers)
     if found.forbidden:
         return "fail", [
             f"The values are right, but the answer uses {', '.join(found.forbidden)},",
             "which is what this exercise asks you to write yourself.",
         ]
-    if found.doubts:
+    if found.doubts or uncounted:
         return "needs-review", [
             "The values are right; a person has to look at how they are made: "
-            + "; ".join(found.doubts)
+            + "; ".join((*found.doubts, *uncounted))
             + "."
         ]
     return "pass", []

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from labs_lib import cuda
 from labs_lib.answers import answer, edited
 from labs_lib.checking.oracle import oracle_for
 from labs_lib.checking.verdict import judge
+from labs_lib.cuda import build
+from labs_lib.cuda.reading import HEADERS
 from labs_lib.exercises import exercise, lab09_rules
 from labs_lib.exercises.kernels import drawn
 
@@ -44,3 +48,68 @@ def test_a_kernel_that_knows_the_launch_of_a_rule_is_wrong_there():
     known = lab09_rules.SCORES().arguments[0].flatten()[0].item()
     lazy = edited(NAIVE, "float sum = 0.0f;", f"if (q[0] == {known!r}f) return; float sum = 0.0f;")
     assert outcome(TILED, NAIVE) == outcome(TILED, lazy) == "FAIL"
+
+
+# What a compiled kernel needs and keeps ---------------------------------------------------------
+
+KERNEL = "\n__global__ void k(float* x) { x[0] = f(x); }"
+PAIR = "struct P { float a, b; };\nstruct Q { P p; float c; };\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("float f(float* x) { float b[2]; std::move(x, x + 2, b); return b[0]; }", "memmove"),
+        ("namespace S = std; float f(float* x) { return S::feof(0); }", "feof"),
+        ('#define M int getpid(void); void g()\nextern "C" M { }\n#define nice getpid\n'
+         "float f(float* x) { return nice(); }", "getpid"),
+    ],
+)  # fmt: skip
+def test_what_a_compiled_kernel_calls_is_seen_however_it_is_written(text, word):
+    with pytest.raises(cuda.CompileError, match=word):
+        cuda.compile("#include <algorithm>\n" + text + KERNEL).library(True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("__device__ float tile[4];\nfloat f(float* x) { return tile[0]; }", "numbers in tile"),
+        ("float f(float* x) { static float tile[4]; return tile[1]; }", "numbers in tile"),
+        ("struct S { static inline float s; }; float f(float*) { return S::s; }", "numbers in s"),
+        (PAIR + "float f(float* x) { Q q = {1, 2, 3}; return q.c; }", "copies uncounted"),
+        ("constexpr float A = 2;\n__device__ const float B[2] = {A, 1};\n"
+         "float f(float* x) { __shared__ float s[4]; s[0] = B[0]; return std::max(s[0], A); }", ""),
+    ],
+)  # fmt: skip
+def test_what_a_trace_does_not_count_is_told(text, told):
+    found = build.remarks(cuda.compile(text + KERNEL).library(True))
+    assert told in " ".join(found) if told else not found
+
+
+@pytest.mark.parametrize("header", sorted(HEADERS - {"labs/mma.h"}))
+def test_every_header_that_may_be_included_leaves_our_words_alone(header):
+    cuda.compile(
+        f"#include <{header}>\n__global__ void k(float* x, const float* y) {{\n"
+        '    assert(x != y); memcpy(x, y, 4); memset(x, 0, 4); printf("%d", 3);\n}\n'
+    ).library(True)
+
+
+@pytest.mark.parametrize("form", ["%n", "%d%5$hhn", "%*d%lln", "%%%d%-5.3n"])
+def test_printf_stores_nowhere(form):
+    text = f'__global__ void k(int* x) {{ x[0] = printf("{form}", 1, x + 1, 2, x + 1, x + 1); }}'
+    with pytest.raises(cuda.KernelFault, match="%n"):
+        cuda.compile(text)[1, 1](torch.zeros(2, dtype=torch.int32))
+
+
+def test_printf_tells_how_many_values_it_took_and_not_what_they_are(capfd):
+    x = torch.tensor([0, 0x41414141, 0], dtype=torch.int32)
+    text = '__global__ void k(int* x) { x[0] = printf("%%n %d %s|", 7, (const char*)(x + 1)); }'
+    cuda.compile(text)[1, 1](x)
+    assert x[0] == 2
+
+
+def test_a_library_that_never_comes_up_is_stopped(monkeypatch):
+    monkeypatch.setenv("LABS_CUDA_SECONDS", "0.5")
+    text = "int f() { volatile int on = 1; while (on) {} return 0; }\nint y = f();\n"
+    with pytest.raises(cuda.KernelFault):
+        cuda.compile(text + "__global__ void k(float* x) { x[0] = 1; }")[1, 1](torch.zeros(1))

@@ -273,9 +273,27 @@ extern "C" void* labs_shared(const void* tag, size_t size, size_t align, const c
     return w.arena + at;
 }
 
+// How many values a format takes; CUDA's printf knows no %n, which would store where nobody counts.
+static int values_of(const char* format) {
+    int n = 0;
+    for (const char* at = format; *at; ++at) {
+        if (*at != '%') continue;
+        if (at[1] == '%') {
+            ++at;
+            continue;
+        }
+        at += strspn(at + 1, "-+ #0'I*$.123456789hlLqjzt") + 1;
+        if (*at == 'n') host::fail(kStopped, "printf knows no %n on a GPU");
+        if (!*at) break;
+        ++n;
+    }
+    return n;
+}
+
 extern "C" int labs_printf(const char* format, ...) {
     static std::atomic_flag busy = ATOMIC_FLAG_INIT;
     char line[1024];
+    int values = values_of(format);
     va_list args;
     va_start(args, format);
     int n = vsnprintf(line, sizeof line, format, args);
@@ -289,5 +307,5 @@ extern "C" int labs_printf(const char* format, ...) {
         g_report->text_length = at + n;
     }
     busy.clear(std::memory_order_release);
-    return n;
+    return values;
 }
