@@ -12,7 +12,7 @@ LAB = Lab(
     number=8,
     slug="the_cache_and_shared_heads",
     title="The cache and shared heads",
-    minutes=95,
+    minutes=115,
     question=(
         "A model writes one token after another. What does it have to remember of the text, how "
         "many bytes is that, and how few can it be?"
@@ -26,8 +26,9 @@ REPEATS = (
 )
 
 UNPACKS = (
-    "The numbers are right, but there are as many multiplications as if all keys were unpacked.\n"
-    "A product of three matrices can be taken in two orders. Begin with the small one, the query."
+    "The numbers are right, but there are as many multiplications as if all keys (or all values)\n"
+    "were unpacked. A product of three matrices can be taken in two orders. Begin with the small\n"
+    "one: the query where it meets keys, the weights where they meet values."
 )
 
 KV_CACHE = Exercise(

@@ -137,7 +137,9 @@ def _results(returned: Any) -> tuple[tuple[Any, ...], Any]:
         raise TypeError(f"a step returns what it computed and the cache, not {_named(returned)}")
     *out, kept = returned
     if not isinstance(kept, (tuple, list)) or len(kept) != 2:
-        raise TypeError(f"the cache is a pair of tensors, not {_named(kept)}")
+        raise TypeError(
+            f"the cache is a pair of tensors, not {_named(kept)}; it comes last, in one tuple"
+        )
     return tuple(out), kept
 
 

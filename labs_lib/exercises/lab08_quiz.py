@@ -29,7 +29,7 @@ QUIZ = (
         "lab08.quiz_units",
         "where 10.2 GB came from",
         {
-            "a": "2.5 MB * 4,096, rounded",
+            "a": "2.62 MB * 4,096, rounded",
             "b": "2.5 MiB * 4,096, divided by 1,000 and called GB",
             "c": "10 GiB written in decimal units",
             "d": "4,096 tokens of 2,621,440 bits",
@@ -40,7 +40,7 @@ QUIZ = (
         "what one shared head saves",
         {
             "a": "all memory of the model falls to one part in n_head",
-            "b": "the cache falls to one part in n_head; weights, scores and the rest hardly",
+            "b": "the cache falls to one part in n_head, W_K and W_V too; all the rest stays",
             "c": "nothing while the model runs, only parameters",
             "d": "n_head times fewer multiplications in the scores",
         },

@@ -152,7 +152,9 @@ def _by_torch(q, k, v, mask=None):
 def _mean_of_queries(q, k, v, mask=None):
     _checked(q.shape[1], k.shape[1])
     q = q.unflatten(1, (k.shape[1], -1)).mean(2)
-    scores = _hidden(q @ k.mT / math.sqrt(q.shape[-1]), None if mask is None else mask[..., :1, :])
+    if mask is not None and mask.ndim == 4:
+        mask = mask[:, : k.shape[1]]
+    scores = _hidden(q @ k.mT / math.sqrt(q.shape[-1]), mask)
     return scores.softmax(-1) @ v
 
 
@@ -238,8 +240,8 @@ WRONG = (
         "The softmax runs over the heads, so that they compete with one another. Sharing keys\n"
         "doesn't mean sharing weights."),
     Wrong("not_refused", _plain(_neighbours, check=lambda n_head, n_kv_head: None),
-        "An n_kv_head that doesn't divide n_head goes through: the last heads share what is left.\n"
-        "Refuse it with a ValueError."),
+        "An n_kv_head that doesn't divide n_head goes through without an error: the last heads\n"
+        "share what is left, or nothing comes back. Refuse it with a ValueError."),
     Wrong("asserts", _plain(_neighbours, check=_asserts),
         "The test is right, but it is an assert, and `python -O` leaves asserts out. Raise a\n"
         "ValueError, which is always there."),

@@ -164,8 +164,8 @@ WRONG = (
     Wrong("not_refused", _each(
         lambda W, n, m: W.unflatten(1, (n, -1))[:, : n // m * m]
         .unflatten(1, (m, -1)).mean(dim=2).flatten(1), check=lambda n, m: None),
-        "An n_kv_head that doesn't divide n_head goes through and some heads are left out. Refuse\n"
-        "it with a ValueError."),
+        "An n_kv_head that doesn't divide n_head goes through without an error: heads are left\n"
+        "out, or nothing comes back. Refuse it with a ValueError."),
     Wrong("refused_by_torch", _each(_mean, check=lambda n, m: None),
         "An n_kv_head that doesn't divide n_head is not refused by you: torch stops with an error\n"
         "of its own. Test it first and raise a ValueError."),

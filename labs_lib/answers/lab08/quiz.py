@@ -22,8 +22,8 @@ QUIZ = {
         "a",
         "Old tokens are never projected again. The new query still meets every key, so a step\n"
         "reads the whole cache, and that grows with the text.",
-        b="Your curve of a single step rises with the length: the new token's query is compared\n"
-        "with every kept key.",
+        b="Your count of operations rises with the length: the new token's query is compared with\n"
+        "every kept key.",
         c="It is the other way round: the cache is memory spent to save work.",
         d="The weights belong to one query and are thrown away with it.",
     ),
@@ -31,15 +31,15 @@ QUIZ = {
         "b",
         "2.5 MiB * 4,096 are 10,240 MiB. Divided by 1,000 that looks like 10.2, but it is 10 GiB\n"
         "and 10.74 GB.",
-        a="2.5 MB * 4,096 would be 10.24 GB, but a token takes 2.5 MiB, which is 2.62 MB.",
+        a="2.62 MB * 4,096 is 10.74 GB. That is right, and it isn't 10.2.",
         c="10 GiB in decimal units are 10.74 GB.",
         d="Bits would be off by a factor of eight.",
     ),
     "lab08.quiz_total": _answer(
         "b",
-        "Only keys and values are shared, and what is kept of them is the cache. The weights of\n"
-        "Llama-2-70B take 138 GB with and without.",
-        a="Weights, activations and scores are not shared; W_K and W_V shrink, the rest stays.",
+        "Only keys and values are shared, and what is kept of them is the cache. In the model of\n"
+        "32 heads the cache fell to 1/32, and the weights from 13.5 to 11.4 GB.",
+        a="Of the weights W_K and W_V shrink and the rest stays, and so do queries and scores.",
         c="Parameters fall a little; the cache, which exists only while the model runs, falls to\n"
         "one part in n_head.",
         d="Every query head still has scores of its own with every key.",

@@ -170,14 +170,15 @@ WRONG = (
         "There is no mask. One new token may see all, but of several new ones the first must not\n"
         "see the second."),
     Wrong("mask_hides_the_past", variant(mask=_new_block_alone),
-        "The mask is causal among the new tokens and hides all kept ones. Those may be seen by\n"
-        "every new token."),
+        "The new tokens see one another and nothing of what is kept: the mask hides it, or it is\n"
+        "never joined before attention runs. Every new token may see all kept ones."),
     Wrong("one_key_too_many", variant(mask=lambda self, new, tokens: torch.ones(
         new, tokens, dtype=torch.bool).tril(tokens - new + 1)),
         "Every new token sees one key too many, that of the token after it."),
     Wrong("one_key_too_few", variant(mask=lambda self, new, tokens: torch.ones(
         new, tokens, dtype=torch.bool).tril(max(tokens - new - 1, 0))),
-        "A new token doesn't see itself: the mask ends one key too early."),
+        "A new token doesn't see itself: the mask ends one key too early, or attention runs\n"
+        "before the new keys are joined to the kept ones."),
     Wrong("positions_from_zero", variant(turn=_from_zero),
         "The new tokens are turned as if they stood at the start of the text. The first of them\n"
         "stands behind all kept ones."),
