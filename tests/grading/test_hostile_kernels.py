@@ -13,6 +13,7 @@ from labs_lib.cuda import build
 from labs_lib.cuda.reading import HEADERS
 from labs_lib.exercises import exercise, lab09_rules
 from labs_lib.exercises.kernels import drawn
+from labs_lib.grading.kernel_text import doubts
 
 TILED, TRANSPOSE = "lab09.scores_tiled", "lab09.transpose_without_conflicts"
 NAIVE = answer("lab09.scores_naive").reference.replace("scores_naive", "scores_tiled")
@@ -113,3 +114,56 @@ def test_a_library_that_never_comes_up_is_stopped(monkeypatch):
     text = "int f() { volatile int on = 1; while (on) {} return 0; }\nint y = f();\n"
     with pytest.raises(cuda.KernelFault):
         cuda.compile(text + "__global__ void k(float* x) { x[0] = 1; }")[1, 1](torch.zeros(1))
+
+
+# Pointers and functions made of something else --------------------------------------------------
+
+STRUCT = "struct R { float v[1]; };\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (STRUCT + "float f(R r); float g(const float* k) { return f(*(const R*)k); }", "const R *"),
+        (STRUCT + "float g(const float* k) { return f((const R&)k[0]); }", "const R &"),
+        (STRUCT + "float g(float* k) { return f(reinterpret_cast<R&>(k[0])); }", "R &"),
+        ("template <class T> struct W { T v; };\nvoid f(float* k) { (W<float>*)k; }", "W < float"),
+        ("void f(const float* k, long n) { float x = *(decltype(k))n; }", "decltype"),
+        ("typedef float* P;\nvoid f(long n) { P p = (P)n; }", "a name for a pointer type"),
+        ("using P = const float*;\nvoid f(long n) { P p = (P)n; }", "a name for a pointer type"),
+        ("#define P float*\nvoid f(long n) { P p = (P)n; }", "a macro for a pointer"),
+        ("union U { long n; float* p; };", "a union with more than numbers"),
+        ("using F = void(int);\nunion U { long n; F f; };", "a name for a type of functions"),
+        ("void f(const float* k) { const void* p = k; }", "a pointer to void"),
+        ("void f(long n) { float* p; memcpy(&p, &n, 8); }", "copied into the pointer p"),
+        ("float g(float x) { return x; }\nvoid f() { auto h = g; }", "the function g as a value"),
+        ("float g(float x) { return x; }\nvoid f() { auto h = &g; }", "g"),
+        ("void f(void (*)(int)) {}", "a pointer to a function"),
+        ("struct A { virtual float f(); };", "virtual"),
+        ("struct A { float x; };\nfloat A::* p;", "a pointer to a member"),
+    ],
+)
+def test_pointers_made_of_something_else_are_doubts(text, word):
+    assert any(word in doubt for doubt in doubts(text)), doubts(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__device__ float dot(float4 a, const float4& b) { return a.x * b.x; }",
+        "struct M { float m, l; M() = default; M(const M&) = default; };",
+        STRUCT + "__device__ R add(R a, const R& b) { a.v[0] += b.v[0]; return a; }",
+        "template <int n> __device__ float g(float x) { return x * n; }\n"
+        "__device__ float f(float x) { return g<4>(x); }",
+        "union Bits { float4 v; float f[4]; };\nunion { unsigned u; float x; } both;",
+        "using Tile = float[16][17];\ntypedef unsigned int word;",
+        "void f(float* x, int a, int b) { x[0] = (a * b) + (x[a] * x[b]); x[1] = (a & b) == 0; }",
+        "void f(float (*rows)[33]) { float (*t)[33] = rows; t[0][1] = 2; }",
+        "template <class F> __device__ float twice(F f, float x) { return f(f(x)); }\n"
+        "__device__ float h(float x) { return twice([](float y) { return y + 1; }, x); }",
+        "void f(float* x) { float4 v; memcpy(&v, x, 16); }",
+        "#define AT(m, r, c) ((m)[(r) * 16 + (c)])\nfloat f(float* m) { return AT(m, 1, 2); }",
+    ],
+)
+def test_types_of_ones_own_are_no_doubt(text):
+    assert doubts(text) == []
