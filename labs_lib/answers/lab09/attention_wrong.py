@@ -17,7 +17,24 @@ from .attention_parts import (
 
 SCORE = "scale * dot(mine, k + key * head_dim, head_dim)"
 
+MIXED_SUM = (
+    "The sum is taken while the maximum still grows, so that it mixes exponentials of several\n"
+    "maxima. Take it when the maximum is known, or scale it down whenever that grows."
+)
+NOT_MOVED = (
+    "One pointer still stands at the first head of the first text. Each block moves all four to\n"
+    "its own pair: q, k, v and o."
+)
+
 GRID = (
+    *(
+        Wrong(
+            f"{name}_of_the_first_pair",
+            with_edits((f"    {name} += pair", "    0 * pair")),
+            NOT_MOVED,
+        )
+        for name in "qkvo"
+    ),
     Wrong(
         "head_and_text_swapped",
         with_edits((START, "    int pair = blockIdx.x * n_head + blockIdx.y;\n")),
@@ -188,8 +205,7 @@ SOFTMAX = (
             ),
             ("            sum += weight;\n", ""),
         ),
-        "The sum is taken while the maximum still grows, so that each exp has another maximum in\n"
-        "it. Begin with the sum when the maximum is known.",
+        MIXED_SUM,
     ),
     Wrong(
         "output_not_rescaled",
@@ -199,7 +215,7 @@ SOFTMAX = (
     Wrong(
         "sum_not_rescaled",
         in_online(("            sum *= keep;\n", "")),
-        "When a larger score comes, what has been gathered of v is scaled down and the sum is not.",
+        MIXED_SUM,
     ),
     Wrong(
         "rescaled_the_wrong_way",

@@ -228,7 +228,8 @@ EDGES = (
     Wrong(
         "rows_of_the_first_block",
         _with((ROW, ROW.replace("blockIdx.x * blockDim.y + threadIdx.y", "threadIdx.y"))),
-        "Every block makes rows 0 to 3: the index leaves out which block it is.",
+        "Rows from 4 on are left out. A block has four warps, and so four rows: which is the\n"
+        "first of this block's?",
     ),
     Wrong(
         "lane_and_row_swapped",

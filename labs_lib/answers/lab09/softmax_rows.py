@@ -299,8 +299,13 @@ ARITHMETIC = (
     Wrong(
         "tree_over_the_columns",
         SOFTMAX.replace("half = 128", "half = cols / 2"),
-        "The tree begins at half the columns. What it goes over are the 256 numbers in part,\n"
+        "Where the tree begins depends on cols. What it goes over are the 256 numbers in part,\n"
         "however many columns there are.",
+    ),
+    Wrong(
+        "an_array_for_each_thread",
+        _with(("__shared__ float part", "float part")),
+        "Without __shared__ every thread has an array of its own. One for the block is meant.",
     ),
     Wrong(
         "everyone_takes_part_in_each_step",
