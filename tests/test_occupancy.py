@@ -61,3 +61,9 @@ def test_a_launch_is_held_to_the_shared_memory_of_the_same_table():
         assert limits.shared_limit(arch) == sm.shared_per_block
         assert occupancy(32, 16, sm.shared_per_block, sm)[0] == 1
         assert occupancy(32, 16, sm.shared_per_block + 1, sm)[0] == 0
+
+
+@pytest.mark.parametrize("threads", [0, -32])
+def test_a_block_without_a_thread_is_refused(threads):
+    with pytest.raises(ValueError, match=f"threads={threads}"):
+        occupancy(threads, 32, 0, MULTIPROCESSORS["sm_80"])

@@ -70,8 +70,10 @@ def occupancy(
 
     `threads` of a block, `registers` of a thread, `shared_bytes` of a block. `limit` is "warps",
     "blocks", "registers" or "shared memory", the first of these that allows so few; a block that
-    doesn't fit gives 0 blocks.
+    doesn't fit gives 0 blocks. Raises ValueError for a block without a thread.
     """
+    if threads < 1:
+        raise ValueError(f"threads={threads}: a block has at least one thread; give 1 to 1024")
     warps = _pieces(threads, WARP)
     per_warp = _pieces(registers * WARP, sm.register_piece) * sm.register_piece
     per_block = _pieces(shared_bytes + sm.reserved, sm.shared_piece) * sm.shared_piece

@@ -25,6 +25,7 @@ class KVCache:
     With a `capacity` the room for that many tokens is taken at once and never exceeded; without
     one it doubles whenever it is full. Text b's token at position j lies in slot j of row b. What
     is appended is copied in, without its gradient. `v_head_dim` is head_dim unless given.
+    Raises ValueError for a size or a capacity below 1.
     """
 
     def __init__(
@@ -102,8 +103,8 @@ class KVCache:
     def mask(self, seq_q: int) -> Tensor:
         """Return which keys the tokens appended last may attend to: [batch, 1, seq_q, length].
 
-        A token sees itself and all before it in its own text; a row that only fills up the batch
-        sees nothing.
+        seq_q is how many were appended, those that only fill up the batch included. A token sees
+        itself and all before it in its own text; a row that fills up sees nothing.
         """
         slots = torch.arange(self.length, device=self._k.device)
         places = torch.full((len(self._last), seq_q), -1, device=self._k.device)
@@ -157,7 +158,8 @@ def cached_attention(
     """Return the answers of the next tokens, which see themselves and all that the cache keeps.
 
     q is [batch, n_head, new, head_dim], k and v as in `KVCache.append`, which happens first; the
-    result is [batch, n_head, new, v_head_dim], zeros for rows beyond n_new.
+    result is [batch, n_head, new, v_head_dim], zeros for rows beyond n_new. Raises what
+    `KVCache.append` and `grouped_query_attention` raise.
     """
     keys, values = cache.append(k, v, n_new)
     return grouped_query_attention(q, keys, values, cache.mask(q.shape[2]))

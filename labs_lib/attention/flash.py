@@ -69,10 +69,12 @@ def flash_backward(
 
     Shapes as in flash_attention; out and lse are what it gave, without a mask and with its own
     scale. d_out is the gradient of out. Source: Dao 2023, algorithm 2.
+    Raises ValueError for a tile without a row or a column.
     """
     block = _fitting_block(q.shape[0] * q.shape[1])
     block_q, block_k = (block if b is None else b for b in (block_q, block_k))
     tiling = Tiling(q.shape[2], k.shape[2], block_q, block_k, causal=False)
+    tiling.check()
     saved = q, k, v, None, out, lse
     return _gradients(saved, 1 / math.sqrt(q.shape[3]), tiling, d_out, torch.zeros_like(lse))
 

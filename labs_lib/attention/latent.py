@@ -135,11 +135,6 @@ class MultiHeadLatentAttention(nn.Module):
         return q, rotate(q_rotary, start)
 
 
-def cache_elements(cache: LatentCache) -> int:
-    """Return how many numbers a layer keeps for one token of one text."""
-    return sum(part.shape[-1] for part in cache)
-
-
 def _under_one_another(heads: Tensor) -> Tensor:
     """The rows of all heads as one matrix: [batch, n_head * seq, width]."""
     return heads.flatten(1, 2)

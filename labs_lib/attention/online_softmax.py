@@ -61,6 +61,7 @@ def online_softmax(blocks: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     """Return each row's maximum m and sum l of exp(score - m) in one pass over its blocks.
 
     blocks yields scores [..., n_b], each block once, at least one; m and l are [...].
+    Raises ValueError when no block comes.
     Source: Milakov & Gimelshein 2018, algorithm 3.
     """
     m = l = None
@@ -77,7 +78,10 @@ def online_softmax(blocks: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def two_pass_softmax(scores: Tensor, block: int) -> Tensor:
-    """Return the softmax over the last axis: one for m and l, one for the weights."""
+    """Return the softmax over the last axis in two passes: one for m and l, one for the weights.
+
+    scores is [..., n], n at least 1, taken `block` at a time; the result is [..., n].
+    """
     m, l = online_softmax(scores.split(block, dim=-1))
     return exp_below(scores, m[..., None]) / l.masked_fill(l == 0, 1.0)[..., None]
 
@@ -117,7 +121,10 @@ def attention_one_pass(
     q is [..., T_q, head_dim], k [..., T_k, head_dim], v [..., T_k, d_v]; mask is bool, True = may
     attend, and broadcasts to [..., T_q, T_k]. At no time more than T_q * block scores exist.
     Narrow inputs are computed in float32: out has the dtype of q, lse that of the computation.
+    Raises ValueError for a block without a key.
     """
+    if block < 1:
+        raise ValueError(f"block={block}: a block has at least one key; 64 is a good size")
     empty = q.shape[:-1]
     wide = widened(q)
     state = SoftmaxState(

@@ -5,7 +5,7 @@ import torch
 from scores_rows import exact, hard_rows
 from torch.nn import functional as F
 
-from labs_lib.attention.flash import Tiling, flash_attention
+from labs_lib.attention.flash import Tiling, flash_attention, flash_backward
 from labs_lib.attention.online_softmax import finish, merge_softmax_states
 from labs_lib.attention.single_head import causal_mask
 from labs_lib.attention.single_head import scaled_dot_product_attention as sdpa
@@ -313,3 +313,11 @@ def shapes(q=(1, 4, 5, 8), k=(1, 2, 6, 8), v=(1, 2, 6, 8)):
 def test_what_does_not_fit_is_refused_in_words(inputs, options, error, said):
     with pytest.raises(error, match=said):
         flash_attention(*inputs, **options)
+
+
+@pytest.mark.parametrize("blocks", [{"block_q": 0}, {"block_q": -4}, {"block_k": -1}])
+def test_gradients_of_a_tile_without_a_row_are_refused(numbers, blocks):
+    q = numbers(1, 1, 3, 4)
+    out, lse = flash_attention(q, q, q, return_lse=True)
+    with pytest.raises(ValueError, match="at least one row"):
+        flash_backward(q, q, q, out, lse, out, **blocks)

@@ -177,3 +177,10 @@ def test_equal_within_rounding_and_not_to_the_last_digit(numbers, dtype):
     difference = (plain - online).abs()
     assert 0 < difference.max() < {torch.float32: 5e-6, torch.float64: 1e-14}[dtype]
     assert (difference == 0).double().mean() < 0.9
+
+
+@pytest.mark.parametrize("block", [0, -1])
+def test_a_block_without_a_key_is_refused(numbers, block):
+    q = numbers(1, 1, 3, 4)
+    with pytest.raises(ValueError, match=f"block={block}"):
+        attention_one_pass(q, q, q, block=block)
