@@ -112,7 +112,7 @@ def measure(sizes: Sequence[int] = SIZES, *, head_dim: int = 64, repeats: int = 
 
 
 def slopes(points: Sequence[Point]) -> dict[str, dict[str, float]]:
-    """For each method the powers of n with which time and memory gpoint: fitted in log-log."""
+    """For each method the powers of n with which time and memory grow, fitted in log-log."""
     found = {}
     for method in dict.fromkeys(point.method for point in points):
         own = [point for point in points if point.method == method]

@@ -91,6 +91,7 @@ def _attention_peers(q, k, v, *, causal: bool) -> list[tuple[str, Callable[[], o
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     half = [x.half() for x in (q, k, v)]  # flash and cuDNN take halves only
+    own = "half" if q.dtype == torch.float16 else "float32"
 
     def run(backend, tensors):
         def call():
@@ -101,7 +102,7 @@ def _attention_peers(q, k, v, *, causal: bool) -> list[tuple[str, Callable[[], o
 
     made = []
     for name, backend, tensors in (
-        ("torch: SDPA float32", SDPBackend.EFFICIENT_ATTENTION, [q, k, v]),
+        (f"torch: SDPA {own}", SDPBackend.EFFICIENT_ATTENTION, [q, k, v]),
         ("torch: flash half", SDPBackend.FLASH_ATTENTION, half),
         ("torch: cuDNN half", SDPBackend.CUDNN_ATTENTION, half),
     ):

@@ -28,25 +28,9 @@ def bench(
     console = console or Console(highlight=False, markup=False)
     found, fine = [], True
     for item in chosen(name, device):
-        data = {"bench": item.name, "title": item.title}
-        try:
-            rows = item.rows()
-        except Unavailable as why:
-            console.print(f"{item.title}: {why}")
-            found.append(data | {"unavailable": str(why)})
-            continue
-        except WrongResult as why:
-            console.print(f"{item.title}: {why}")
-            found.append(data | {"wrong": str(why)})
-            fine = False
-            continue
-        figures = [row for row in rows if isinstance(row, Row)]
-        notes = [row for row in rows if not isinstance(row, Row)]
-        console.print(table(item, figures))
-        for note in notes:
-            console.print(note)
-        found.append(data | {"rows": [row.to_dict() for row in figures], "notes": notes})
-        fine = fine and all(row.met is not False for row in figures)
+        data, met = _shown(item, console)
+        found.append({"bench": item.name, "title": item.title, **data})
+        fine = fine and met
     if to is not None:
         to.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return fine
@@ -73,6 +57,23 @@ def table(item: Bench, rows: Sequence[Row]) -> Table:
     for cells in zip(*kept.values(), strict=True):
         made.add_row(*cells)
     return made
+
+
+def _shown(item: Bench, console: Console) -> tuple[dict, bool]:
+    """Measures one bench and prints it; its plain data, and whether its bars are met."""
+    try:
+        rows = item.rows()
+    except (Unavailable, WrongResult) as why:
+        console.print(f"{item.title}: {why}")
+        here = isinstance(why, Unavailable)
+        return {"unavailable" if here else "wrong": str(why)}, here
+    figures = [row for row in rows if isinstance(row, Row)]
+    notes = [row for row in rows if not isinstance(row, Row)]
+    console.print(table(item, figures))
+    for note in notes:
+        console.print(note)
+    data = {"rows": [row.to_dict() for row in figures], "notes": notes}
+    return data, all(row.met is not False for row in figures)
 
 
 def _time(seconds: float | None) -> str:

@@ -23,8 +23,8 @@ def test_what_is_timed_computes_the_truth_in_every_round(make):
     assert trace.clean, trace
 
 
-def test_two_workers_share_the_rounds(make_two=emulator.product):
-    problem = make_two()
+def test_two_workers_share_the_rounds():
+    problem = emulator.product()
     launch = cuda.compile(problem.source)[problem.geometry]
     seconds(launch, *problem.arguments, rounds=7, workers=2)
     problem.check()
