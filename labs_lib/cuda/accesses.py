@@ -120,8 +120,7 @@ class Log:
         return len(self.rows)
 
     def __eq__(self, other) -> bool:
-        same = isinstance(other, Log) and self.to_dict() == other.to_dict()
-        return same
+        return isinstance(other, Log) and self.to_dict() == other.to_dict()
 
     __hash__ = None
 

@@ -22,7 +22,7 @@ _MACROS = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fff
 def library() -> Path | None:
     """The shared library of the newest package here, None where there is none."""
     found = [path for root in _packages() for path in root.glob("*/lib/libnvrtc.so.*")]
-    return max((p for p in found if "alt" not in p.name), default=None)
+    return max(found, key=lambda path: path.name, default=None)  # folders don't sort by version
 
 
 def cubin(source: str, arch: str, name: str = "cell.cu") -> bytes:

@@ -20,6 +20,7 @@ from labs_lib import paths
 from labs_lib.cuda.ladder import Rung, rung
 from labs_lib.cuda.trace import Trace
 from labs_lib.cuda.trials import trial
+from labs_lib.notebook.atomic import write_bytes
 from labs_lib.withheld import Withheld
 
 MAKE = "python -m labs_lib.cuda.recorded"
@@ -86,8 +87,7 @@ def write(name: str, made: Trace) -> Path:
     data |= {"source_sha256": _hash(source), "source_lines": source.count("\n") + 1}
     text = json.dumps(data, separators=(",", ":"))
     path = file_of(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode("utf-8"), 9, mtime=0))
+    write_bytes(path, gzip.compress(text.encode("utf-8"), 9, mtime=0))
     return path
 
 

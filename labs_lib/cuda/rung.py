@@ -84,7 +84,7 @@ class Rung:
 
 
 def _value(text: str, names: dict) -> int:
-    return eval(text, {"__builtins__": {}}, names)  # the formulas of this very file
+    return eval(text, {"__builtins__": {}}, names)  # formulas of the ladder, not of a user
 
 
 def _names(sizes: Sizes) -> dict:

@@ -50,11 +50,6 @@ class Tiles:
         """Whether each box is one element."""
         return self.high == self.wide == 1
 
-    def box_of(self, element: int) -> tuple[int, int]:
-        """The row and column of the box that holds an element."""
-        row, column = divmod(element, self.shape[1])
-        return row // self.high, column // self.wide
-
     def to_dict(self) -> dict:
         """Everything as plain data."""
         return asdict(self)

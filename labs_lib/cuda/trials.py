@@ -36,8 +36,6 @@ SIZES = {
         *[(1, 2, 2, 97, 64, 72, 1), (1, 2, 1, 65, 97, 128, 0), (2, 1, 1, 97, 31, 64, 1)],
     ),
 }
-
-
 SIZES |= dict.fromkeys(
     ("flash_backward_delta", "flash_backward_q", "flash_backward_kv"), SIZES["flash"]
 )
