@@ -20,8 +20,8 @@ import torch
 from .kit import TOLERANCES, Case, Exercise, Measured, Rule, Tolerance, generator
 
 MOST_CASES = 24
-# Sums of a few hundred float32 products, taken in any order.
 _SEED: ContextVar[int] = ContextVar("seed", default=0)
+# Sums of a few hundred float32 products, taken in any order.
 KERNEL_TOLERANCES: Mapping[str, Tolerance] = {**TOLERANCES, "float32": Tolerance(1e-4, 2e-5)}
 
 
@@ -201,8 +201,9 @@ def sectors_rule(
 ) -> Rule:
     """A rule on coalescing: bytes moved in sectors of 32 for each byte asked for, by tensor.
 
-    1 is free of waste, 8 is one float of each sector; reads of one address by many lanes lie below
-    1. In `broken`, `{k}` is the kernel's figure, `{k_most}` what is allowed.
+    1 is free of waste, 8 is one float of each sector. Reads of one address by many lanes count as
+    1, or some of them would make up for what others waste. In `broken`, `{k}` is the kernel's
+    figure, `{k_most}` what is allowed.
     """
 
     def measure(trace: Any, planned: Launch) -> dict[str, float]:
@@ -259,7 +260,7 @@ def _waste(trace: Any, name: str) -> float:
     share = _measured_share(trace)
     lines = [line for line in trace.lines if line.where == name]
     asked = share * sum(line.bytes for line in lines)
-    return 32 * sum(line.sectors for line in lines) / asked if asked else 0.0
+    return sum(line.moved for line in lines) / asked if asked else 0.0
 
 
 def _conflict(line: Any, share: float) -> float:

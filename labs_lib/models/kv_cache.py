@@ -9,7 +9,8 @@ from torch import Tensor
 class KVCache:
     """Grows by the tokens of each pass; holds [batch, n_kv_head, seq, head_dim] for each layer.
 
-    Heads that share keys and values are stored once: the saving of grouped queries.
+    Heads that share keys and values are stored once: the saving of grouped queries. The whole
+    model's cache, of texts that are equally long; `labs_lib.attention.cache` has one layer's.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,7 @@ AROUND = {
 
 
 class MiniLM(nn.Module):
-    """The encoder; `model(ids, real)` returns a vector for each token, `embed` one for each text.
+    """The encoder: `model(ids, real)` gives a vector for each token, `sentence_vectors` for a text.
 
     `attend(q, k, v, mask)` may be replaced at any time by another function of the same contract;
     the mask is None, or bool [batch, 1, 1, seq] where texts of several lengths are padded.

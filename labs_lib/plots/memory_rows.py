@@ -40,26 +40,10 @@ def memory_rows(
     place = {row: i for i, row in enumerate(rows)}
     with look():
         ax = axes_for(ax, 6.0, min(5.0, 1.0 + 0.2 * len(rows)))
-        image = np.full((max(1, len(rows)), WORDS, 3), to_rgb(PAPER))
-        for word in fetched:
-            image[place[word // WORDS], word % WORDS] = to_rgb(FETCHED)
-        for word, lanes in words.items():
-            colour = SHARED if len(lanes) > 1 else ALONE
-            if (clashes or {}).get(word % WORDS, 1) > 1:
-                colour = CLASH
-            image[place[word // WORDS], word % WORDS] = to_rgb(colour)
+        image = _coloured(words, fetched, clashes or {}, place)
         ax.imshow(image, aspect="auto", interpolation="nearest")
         _grid(ax, len(rows), 8 if clashes is None else 1)
-        size = 7 if len(rows) <= 20 else 6
-        for word, lanes in words.items():
-            text = str(lanes[0]) if len(lanes) == 1 else f"×{len(lanes)}"
-            at = (word % WORDS, place[word // WORDS])
-            made = ax.text(*at, text, ha="center", va="center", color="white", fontsize=size)
-            made.set_in_layout(False)  # it lies inside the axes, so the layout need not measure it
-        for bank, count in (clashes or {}).items():
-            if count > 1:
-                y = len(rows) - 0.5
-                ax.text(bank, y, f"{count}", ha="center", va="top", color=CLASH, fontsize=size)
+        _number(ax, words, clashes or {}, place)
         named = rows[:: 1 if len(rows) <= 20 else 2]
         ax.set_yticks([place[r] for r in named], [label(r * WORDS) for r in named], fontsize=7)
         ax.set_xticks(range(0, WORDS, 4 if clashes is None else 2))
@@ -69,6 +53,33 @@ def memory_rows(
         ax.set_title(title)
         ax.spines[:].set_visible(False)
     return ax
+
+
+def _coloured(words, fetched, clashes, place: Mapping[int, int]) -> np.ndarray:
+    """The colour of each word: [rows, 32, 3]; `place` says where a row of memory is drawn."""
+    image = np.full((max(1, len(place)), WORDS, 3), to_rgb(PAPER))
+    for word in fetched:
+        image[place[word // WORDS], word % WORDS] = to_rgb(FETCHED)
+    for word, lanes in words.items():
+        colour = SHARED if len(lanes) > 1 else ALONE
+        if clashes.get(word % WORDS, 1) > 1:
+            colour = CLASH
+        image[place[word // WORDS], word % WORDS] = to_rgb(colour)
+    return image
+
+
+def _number(ax: Axes, words, clashes, place: Mapping[int, int]) -> None:
+    """Lanes in their words, and below a bank that clashes how many words of it are wanted."""
+    size = 7 if len(place) <= 20 else 6
+    for word, lanes in words.items():
+        text = str(lanes[0]) if len(lanes) == 1 else f"×{len(lanes)}"
+        at = (word % WORDS, place[word // WORDS])
+        made = ax.text(*at, text, ha="center", va="center", color="white", fontsize=size)
+        made.set_in_layout(False)  # it lies inside the axes, so the layout need not measure it
+    for bank, count in clashes.items():
+        if count > 1:
+            y = len(place) - 0.5
+            ax.text(bank, y, f"{count}", ha="center", va="top", color=CLASH, fontsize=size)
 
 
 def _grid(ax: Axes, rows: int, every: int) -> None:
