@@ -80,6 +80,7 @@ release: $(READY)
 
 records: $(READY)
 	$(PY) -m labs_lib.training.records
+	$(PY) -m labs_lib.models.studies
 
 traces: $(READY)
 	$(PY) -m labs_lib.cuda.recorded

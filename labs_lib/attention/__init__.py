@@ -7,6 +7,9 @@ In the order of the course; each is proved equal to the one before it, with copi
     per_head      a small matrix for each head, and the loop over heads
     fused         one large matrix for all heads, no loop
     multi_head    the heads merged by W_O: the whole layer
+    measures      what weights say of a head: entropy, token before, first token
+    silencing     a head silent, a head's importance, heads pruned
+    int8          numbers as 8-bit integers and a scale
     grouped       query heads that share keys and values; ordinary heads merged into shared ones
     rotary        positions as angles
     cache         keys and values made once and kept for the tokens that follow

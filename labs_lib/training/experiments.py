@@ -9,6 +9,7 @@ from labs_lib.training.byte_text import ByteText, text_hash
 from labs_lib.training.census import HeadCensus
 from labs_lib.training.layers import Attend
 from labs_lib.training.loop import Task, train
+from labs_lib.training.no_op import NoOp
 from labs_lib.training.pooling import PooledHeads
 from labs_lib.training.retrieval import TwoRules, TwoTargets
 from labs_lib.training.runs import Record, Run
@@ -72,6 +73,17 @@ EXPERIMENTS: dict[str, Experiment] = {
             "with W_O": ByteText(steps=LONG),
             "without W_O": ByteText(output=False, steps=LONG),
             "without W_O, wider FFN": ByteText(output=False, d_ffn=288, steps=LONG),
+        },
+    ),
+    "no_op": Experiment(
+        question="Where does a head's weight go when it has nothing to do?",
+        claims=("C55", "C56", "C58"),
+        measure="error_absent",
+        variants={
+            "a mark first": NoOp(),
+            "an ordinary token first": NoOp(first="an ordinary token"),
+            "no first slot": NoOp(first="nothing"),
+            "no first slot, less than 1 allowed": NoOp(first="nothing", may_say_nothing=True),
         },
     ),
     "shared_heads": Experiment(

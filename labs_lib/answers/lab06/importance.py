@@ -1,0 +1,162 @@
+"""Answers to head_importance."""
+
+from __future__ import annotations
+
+import torch
+
+from labs_lib.attention.silencing import head_importance
+
+from ..kit import Answer, Right, Wrong
+
+
+def _slopes(loss_of, examples, n_head, at=1.0):
+    """One row of slopes for each example: [examples, n_head]."""
+    rows = []
+    for example in examples:
+        gate = torch.full((n_head,), at, requires_grad=True)
+        rows.append(torch.autograd.grad(loss_of(gate, example), gate)[0])
+    return torch.stack(rows)
+
+
+def _from_slopes(change, **how):
+    return lambda loss_of, examples, n_head: change(_slopes(loss_of, examples, n_head, **how))
+
+
+def _never_zeroed(loss_of, examples, n_head):
+    gate = torch.ones(n_head, requires_grad=True)
+    total = torch.zeros(n_head)
+    for example in examples:
+        loss_of(gate, example).backward()
+        total += gate.grad.abs()
+    return total / len(examples)
+
+
+def _by_ablation(loss_of, examples, n_head):
+    rises = torch.zeros(n_head)
+    for example in examples:
+        whole = loss_of(torch.ones(n_head), example)
+        for head in range(n_head):
+            gate = torch.ones(n_head)
+            gate[head] = 0.0
+            rises[head] += (loss_of(gate, example) - whole).abs()
+    return rises / len(examples)
+
+
+def _backward(loss_of, examples, n_head):
+    found = []
+    for example in examples:
+        gate = torch.ones(n_head).requires_grad_()
+        loss_of(gate, example).backward()
+        found.append(gate.grad.abs())
+    return torch.stack(found).mean(dim=0)
+
+
+def _zeroed(loss_of, examples, n_head):
+    gate, total = torch.ones(n_head, requires_grad=True), 0
+    for example in examples:
+        gate.grad = None
+        loss_of(gate, example).backward()
+        total = total + gate.grad.abs()
+    return total / len(examples)
+
+
+def _by_func(loss_of, examples, n_head):
+    slope = torch.func.grad(loss_of)
+    ones = torch.ones(n_head)
+    return sum(slope(ones, example).abs() for example in examples) / len(examples)
+
+
+def _by_jacobian(loss_of, examples, n_head, ones=None):
+    def losses(gate):
+        return torch.stack([loss_of(gate, example) for example in examples])
+
+    return torch.autograd.functional.jacobian(losses, torch.ones(n_head)).abs().mean(0)
+
+
+HEAD_IMPORTANCE = Answer(
+    reference=head_importance,
+    wrong=(
+        Wrong(
+            "mean_before_size",
+            _from_slopes(lambda slopes: slopes.mean(0).abs()),
+            "The slopes are averaged first and their sizes taken afterwards, so examples that\n"
+            "pull a head up and down cancel. One example alone would be right.",
+        ),
+        Wrong(
+            "no_size",
+            _from_slopes(lambda slopes: slopes.mean(0)),
+            "The signs are still there. A head that the loss would miss and one that disturbs\n"
+            "it both matter; asked is the size.",
+        ),
+        Wrong(
+            "summed",
+            _from_slopes(lambda slopes: slopes.abs().sum(0)),
+            "The sizes are added up and not averaged over the examples.",
+        ),
+        Wrong(
+            "squared",
+            _from_slopes(lambda slopes: slopes.square().mean(0)),
+            "The slopes are squared. Asked is their size.",
+        ),
+        Wrong(
+            "root_of_the_mean_square",
+            _from_slopes(lambda slopes: slopes.square().mean(0).sqrt()),
+            "This is the root of the mean square. Asked is the mean of the sizes.",
+        ),
+        Wrong(
+            "largest",
+            _from_slopes(lambda slopes: slopes.abs().amax(0)),
+            "This is the largest slope over the examples. Asked is the mean.",
+        ),
+        Wrong(
+            "first_example_only",
+            _from_slopes(lambda slopes: slopes[0].abs()),
+            "Only the first example counts. Does your return stand inside the loop?",
+        ),
+        Wrong(
+            "last_example_only",
+            _from_slopes(lambda slopes: slopes[-1].abs()),
+            "Only the last example counts: what came before is overwritten.",
+        ),
+        Wrong(
+            "at_zero",
+            _from_slopes(lambda slopes: slopes.abs().mean(0), at=0.0),
+            "These are the slopes at gates of 0, with all heads silent. They are to be taken\n"
+            "where the model is: at gates of 1.",
+        ),
+        Wrong(
+            "grad_adds_up",
+            _never_zeroed,
+            "The first example is right, then .grad holds the sum of all examples so far:\n"
+            ".backward() adds to it. Each example needs a fresh one.",
+        ),
+        Wrong(
+            "by_ablation",
+            _by_ablation,
+            "This is the change of the loss when a head is silent. Asked is the slope where it\n"
+            "speaks: no head is silenced, and one pass forth and back is enough for all.",
+        ),
+        Wrong(
+            "made_a_unit",
+            _from_slopes(lambda slopes: slopes.abs().mean(0) / slopes.abs().mean(0).norm()),
+            "The scores are divided by their length. (Michel et al. do that layer by layer;\n"
+            "here the plain mean is asked.)",
+        ),
+        Wrong(
+            "made_shares",
+            _from_slopes(lambda slopes: slopes.abs().mean(0).softmax(0)),
+            "The scores went through a softmax. Asked are the slopes' sizes.",
+        ),
+        Wrong(
+            "for_each_example",
+            _from_slopes(lambda slopes: slopes.abs()),
+            "There is a row for each example. Asked is their mean, one number for each head.",
+        ),
+    ),
+    right=(
+        Right("backward", _backward),
+        Right("backward_zeroed", _zeroed),
+        Right("func_grad", _by_func),
+        Right("jacobian", _by_jacobian),
+    ),
+)  # fmt: skip

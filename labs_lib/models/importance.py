@@ -1,0 +1,150 @@
+"""How much a model needs each head: by silencing it, by the gradient of its gate, and by pruning.
+
+A `Question` is a model with something that it should do well, as a loss in nats.
+Source: Michel et al. 2019, arXiv 1905.10650, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from labs_lib.models.hooks import Head, Hooks
+from labs_lib.models.layer import Pass
+from labs_lib.models.smollm2 import rms_norm, rotary_turns
+
+SHARPNESS = 20.0  # of the choice among sentences: 1 / temperature
+Loss = Callable[[Hooks], list[Tensor]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A model and `loss(hooks)`, the loss in nats of each of its examples."""
+
+    model: nn.Module
+    loss: Loss
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """n_layer and n_head."""
+        return self.model.shape.n_layer, self.model.shape.n_head
+
+    def mean_loss(self, ablate: Sequence[Head] = ()) -> float:
+        """The loss with some heads silenced, mean over the examples."""
+        with torch.no_grad():
+            return float(torch.stack(self.loss(Hooks(ablate=ablate))).mean())
+
+
+def next_token(model: nn.Module, texts: Sequence[str]) -> Question:
+    """The question of a decoder: the loss of the next token on each text."""
+    ids = [model.ids(text) for text in texts]
+    return Question(model, lambda hooks: [model.losses(i, hooks=hooks).mean() for i in ids])
+
+
+def find_partner(model: nn.Module, pairs: Sequence[tuple[str, str]]) -> Question:
+    """The question of an encoder: choose, for each sentence, its partner among all partners."""
+    texts = [text for pair in pairs for text in pair]
+    ids, real = model.ids(texts)
+
+    def loss(hooks: Hooks) -> list[Tensor]:
+        x = model(ids, real, hooks=hooks)  # [texts, seq, d_model]
+        weight = real.to(x)[:, :, None]
+        vectors = F.normalize((x * weight).sum(dim=1) / weight.sum(dim=1), dim=-1)
+        alike = SHARPNESS * vectors[0::2] @ vectors[1::2].T  # [pairs, pairs]
+        return list(F.cross_entropy(alike, torch.arange(len(pairs)), reduction="none"))
+
+    return Question(model, loss)
+
+
+def by_gradient(question: Question) -> Tensor:
+    """Return each head's |d loss / d gate|, mean over the examples: [n_layer, n_head]."""
+    total = torch.zeros(question.size)
+    gate = torch.ones(question.size, requires_grad=True)
+    losses = question.loss(Hooks(gate=gate))
+    for loss in losses:
+        (slope,) = torch.autograd.grad(loss, gate, retain_graph=True)
+        total += slope.abs()
+    return total / len(losses)
+
+
+def by_ablation(question: Question, heads: Sequence[Head] | None = None) -> Tensor:
+    """Return by how many nats the loss rises when a head is silent: [n_layer, n_head].
+
+    With `heads`, only these are measured; the others are NaN.
+    """
+    n_layer, n_head = question.size
+    whole = question.mean_loss()
+    rises = torch.full((n_layer, n_head), float("nan"))
+    every = [(layer, head) for layer in range(n_layer) for head in range(n_head)]
+    for layer, head in every if heads is None else heads:
+        rises[layer, head] = question.mean_loss([(layer, head)]) - whole
+    return rises
+
+
+def next_token_by_ablation(
+    model: nn.Module, texts: Sequence[str], layers: Sequence[int] | None = None
+) -> Tensor:
+    """Return `by_ablation(next_token(model, texts))`, computed a layer of heads at a time.
+
+    Up to the layer of the silent head nothing changes, so each pass begins there, with one copy of
+    the text for each head. With `layers`, only their heads are measured: [len(layers), n_head].
+    """
+    which = range(model.shape.n_layer) if layers is None else layers
+    return torch.stack([_rises(model, model.ids(text), which) for text in texts]).mean(dim=0)
+
+
+@torch.no_grad()
+def _rises(model: nn.Module, ids: Tensor, layers: Sequence[int]) -> Tensor:
+    n_layer, n_head = model.shape.n_layer, model.shape.n_head
+    hooks = Hooks(keep="residual")
+    model.residual(ids, hooks=hooks)
+    seq, targets = ids.shape[1], ids[:, 1:]
+    turns = rotary_turns(torch.arange(seq), model.shape.head_dim)
+    mask = torch.ones(seq, seq, dtype=torch.bool).tril()
+
+    def losses(x: Tensor) -> Tensor:  # [copies, seq, d_model] -> [copies]
+        logits = rms_norm(x, model.norm)[:, :-1] @ model.embed.T
+        wanted = targets.expand(len(x), -1)
+        return F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none").mean(dim=1)
+
+    whole, rises = losses(hooks["residual"][n_layer]), []
+    for start in layers:
+
+        def silence(layer: int, heads: Tensor, start: int = start) -> Tensor:
+            if layer != start:
+                return heads
+            return heads * (1 - torch.eye(n_head))[:, :, None, None]  # copy i without head i
+
+        along = Pass(model.attend, mask, turns, Hooks(edit=silence))
+        x = hooks["residual"][start].expand(n_head, -1, -1)
+        for number in range(start, n_layer):
+            x = model.layers[number](x, along, number)
+        rises.append(losses(x) - whole)
+    return torch.stack(rises)
+
+
+def order(scores: Tensor) -> list[Head]:
+    """Return all (layer, head) pairs, the least important first."""
+    n_head = scores.shape[1]
+    return [divmod(i, n_head) for i in scores.flatten().argsort(stable=True).tolist()]
+
+
+def random_order(size: tuple[int, int], seed: int) -> list[Head]:
+    """Return all (layer, head) pairs in a random order."""
+    generator = torch.Generator().manual_seed(seed)
+    return order(torch.rand(size, generator=generator))
+
+
+def pruning_curve(question: Question, least: Sequence[Head], counts: Sequence[int]) -> list[float]:
+    """Return the loss without the first 0, 1, ... of these heads, for each of the counts."""
+    return [question.mean_loss(least[:count]) for count in counts]
+
+
+def rank_agreement(a: Tensor, b: Tensor) -> float:
+    """Return Spearman's rank correlation of two scores of the same heads."""
+    ranks = torch.stack([s.flatten().argsort().argsort().double() for s in (a, b)])
+    return float(torch.corrcoef(ranks)[0, 1])

@@ -1,0 +1,147 @@
+"""What a head looks at: roles as masks, the score of every head, and what it is worth by chance.
+
+A role is a boolean mask [seq, seq], True where it would look. A head's score is the share of its
+weight that falls on the mask, mean over the queries that have a True at all.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from labs_lib.models.hooks import Hooks
+
+ROLES = ("previous", "next", "first", "punctuation", "same word")
+FURTHEST = 8  # fixed offsets that are tried as a baseline
+CONTROL_STD = 0.02
+Masks = Mapping[str, Tensor]
+
+
+def role_masks(tokens: Sequence[str], *, causal: bool) -> dict[str, Tensor]:
+    """Return the mask of each role for a text's tokens: bool [seq, seq].
+
+    The first query, and under a causal mask all that lies ahead, is never asked for.
+    """
+    seq = len(tokens)
+    place = torch.arange(seq)
+    distance = place[None, :] - place[:, None]  # key - query
+    words = [token.strip().lower() for token in tokens]
+    same = torch.tensor([[a == b and a.isalnum() for b in words] for a in words])
+    marks = torch.tensor([bool(word) and not any(map(str.isalnum, word)) for word in words])
+    masks = {
+        "previous": distance == -1,
+        "next": distance == 1,
+        "first": (place == 0).expand(seq, seq),
+        "punctuation": marks.expand(seq, seq),
+        "same word": same & (distance != 0),
+    }
+    asked = (place[:, None] > 0) & (visible(seq, causal))
+    return {role: mask & asked for role, mask in masks.items()}
+
+
+def visible(seq: int, causal: bool) -> Tensor:
+    """Return where a query may look: bool [seq, seq]."""
+    everywhere = torch.ones(seq, seq, dtype=torch.bool)
+    return everywhere.tril() if causal else everywhere
+
+
+def scores_on(weights: Tensor, mask: Tensor) -> Tensor:
+    """Return each head's share of weight on a mask [seq, seq], for weights [..., seq, seq].
+
+    NaN where no query has a place to look at.
+    """
+    asked = mask.any(dim=-1)
+    return (weights * mask).sum(dim=-1)[..., asked].mean(dim=-1)
+
+
+def by_chance(mask: Tensor, causal: bool) -> float:
+    """Return what a head scores that spreads its weight evenly over what it may see."""
+    may = visible(len(mask), causal).float()
+    return float(scores_on(may / may.sum(dim=-1, keepdim=True), mask))
+
+
+def by_offset(mask: Tensor) -> tuple[int, float]:
+    """Return the best fixed offset (key - query) and what a head scores that always looks there."""
+    asked = mask.any(dim=-1)
+    found = {}
+    for offset in (k for k in range(-FURTHEST, FURTHEST + 1) if k):
+        hits = mask.diagonal(offset).sum()
+        found[offset] = float(hits / asked.sum())
+    best = max(found, key=found.get)
+    return best, found[best]
+
+
+def weights_of(model: nn.Module, text: str) -> tuple[list[str], Tensor]:
+    """Return a text's tokens and all weights: [n_layer, n_head, seq, seq]."""
+    ids = model.ids(text)
+    ids = ids[0] if isinstance(ids, tuple) else ids
+    hooks = Hooks(keep="weights")
+    run: Callable[..., Tensor] = getattr(model, "residual", model)  # no logits are needed
+    with torch.no_grad():
+        run(ids, hooks=hooks)
+    return model.tokenizer.tokens(ids[0].tolist()), hooks.stacked("weights")[:, 0]
+
+
+def head_roles(model: nn.Module, texts: Sequence[str]) -> dict[str, Tensor]:
+    """Return the score of every head for each role, mean over texts: [n_layer, n_head]."""
+    causal = is_causal(model)
+    total: dict[str, list[Tensor]] = {role: [] for role in ROLES}
+    for text in texts:
+        tokens, weights = weights_of(model, text)
+        for role, mask in role_masks(tokens, causal=causal).items():
+            if mask.any():
+                total[role].append(scores_on(weights, mask))
+    return {role: torch.stack(found).mean(0) for role, found in total.items() if found}
+
+
+def role_baselines(model: nn.Module, texts: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return, for each role, what chance and the best fixed offset would score, mean over texts."""
+    causal, found = is_causal(model), {}
+    every = [role_masks(model.tokenizer.tokens(_row(model, t)), causal=causal) for t in texts]
+    for role in ROLES:
+        masks = [masks[role] for masks in every if masks[role].any()]
+        if not masks:
+            continue
+        offset = max(by_offset(mask) for mask in masks[:1])[0]
+        shares = [float(m.diagonal(offset).sum() / m.any(-1).sum()) for m in masks]
+        found[role] = {
+            "chance": sum(by_chance(mask, causal) for mask in masks) / len(masks),
+            "offset": offset,
+            "by offset": sum(shares) / len(shares),
+        }
+    return found
+
+
+def is_causal(model: nn.Module) -> bool:
+    """Whether the model's tokens see only what came before."""
+    return hasattr(model, "losses")
+
+
+def untrained(model: nn.Module, seed: int = 0) -> nn.Module:
+    """Return the same model with random matrices in place of the trained ones, as a control."""
+    generator = torch.Generator().manual_seed(seed)
+    shared = {id(model.tokenizer): model.tokenizer, id(model.attend): model.attend}
+    shared |= {id(p): nn.Parameter(p.detach()[:0], requires_grad=False)
+               for p in model.parameters()}  # fmt: skip
+    control = copy.deepcopy(model, shared)
+    for (name, empty), trained in zip(control.named_parameters(), model.parameters(), strict=True):
+        if trained.ndim < 2:
+            is_gain = "norm" in name and not name.endswith("bias")
+            empty.data = torch.ones_like(trained) if is_gain else torch.zeros_like(trained)
+        else:
+            empty.data = torch.empty_like(trained).normal_(0.0, CONTROL_STD, generator=generator)
+    return control
+
+
+def entropy_in_words(nats: float) -> str:
+    """Return an entropy as the number of keys that an even row of that entropy would have."""
+    return f"as wide as {math.exp(nats):.1f} keys"
+
+
+def _row(model: nn.Module, text: str) -> list[int]:
+    ids = model.ids(text)
+    return (ids[0] if isinstance(ids, tuple) else ids)[0].tolist()
