@@ -67,7 +67,7 @@ def causal_cases(rng: np.random.Generator) -> list[Case]:
         case("three heads, seven tokens", 7, 7, 3, 2, batch=2, std=2.0),
         case("tiles that are no divisors", 33, 33, 8, 5, dtype=WIDE),
         case("sixteen queries, forty-eight keys", 16, 48, 8, 16),
-        case("forty-eight queries, sixteen keys", 48, 16, 16, 8, dtype=WIDE),
+        case("forty-eight queries, sixteen keys", 48, 16, 10, 8, dtype=WIDE),
         case("one query", 1, 31, 4, 8),
         case("two queries, five keys", 2, 5, 2, 2, dtype=WIDE),
         case("one tile holds all", 9, 9, 16, 16),

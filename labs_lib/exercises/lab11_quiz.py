@@ -17,7 +17,7 @@ QUIZ = (
     ),
     quiz(
         "lab11.quiz_tile",
-        "what limits the traffic",
+        "what decides the traffic",
         {
             "a": "the tile of queries: twice as many queries, half as many readings of k and v",
             "b": "the tile of keys: twice as many keys, half as many readings of k and v",

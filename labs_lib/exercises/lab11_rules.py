@@ -41,10 +41,10 @@ def hidden_tiles_skipped(program: Callable[..., Any]) -> bool:
 
 
 def shared_heads_not_copied(program: Callable[..., Any]) -> bool:
-    """Whether eight query heads read one key/value head without eight copies of it."""
+    """Whether sixteen query heads read two key/value heads without eight copies of each."""
     rng = np.random.Generator(np.random.PCG64(5))
-    q = uniform(rng, 1, 8, 4, 2)
-    k, v = (uniform(rng, 1, 1, 512, 2) for _ in range(2))
+    q = uniform(rng, 1, 16, 4, 2)
+    k, v = (uniform(rng, 1, 2, 512, 2) for _ in range(2))
     return largest_allocation(program, q, k, v, 4, 8) < 4 * k.numel()
 
 

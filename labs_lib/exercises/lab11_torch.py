@@ -63,8 +63,9 @@ def flash_forward(q, k, v, block_q=16, block_k=16):
             "the inner one is lab 10's pass over the keys.",
             "What a tile of queries gives is written into its rows of the result, divided, when\n"
             "the inner loop is done. m, l and o of the other tiles never exist beside it.",
-            "16 bits: t.float() on the tile, not on the whole tensor, and .to(q.dtype) when the\n"
-            "output is written. No keys: the inner loop doesn't run, and l is 0.",
+            "16 bits: widen a tile when it is read (float64 stays as it is), and .to(q.dtype)\n"
+            "when the output is written. No keys: the inner loop doesn't run, and l is 0. Put a 1 in\n"
+            "its place before the division.",
         ),
         minutes=20,
     ),

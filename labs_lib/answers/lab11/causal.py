@@ -11,7 +11,7 @@ from labs_lib.attention.online_softmax import attention_one_pass
 from labs_lib.exercises.lab11_torch import SKIPS_NOTHING
 
 from ..kit import Answer, Right, Wrong
-from .parts import INF, all_keys, causal
+from .parts import INF, all_keys, causal, until_the_last_seen
 
 
 def flash_causal_skip(q, k, v, block_q=16, block_k=16):
@@ -37,6 +37,20 @@ def _to_the_first_seen(q, k, v, block_q=16, block_k=16):
 def _whole_blocks_only(q, k, v, block_q=16, block_k=16):
     def end(start, rows, seq_q, seq_k):
         return max(0, _cut_tiles_left_out(start, rows, seq_q, seq_k)) // block_k * block_k
+
+    return causal(end=end)(q, k, v, block_q, block_k)
+
+
+def _one_key_early(q, k, v, block_q=16, block_k=16):
+    def end(start, rows, seq_q, seq_k):
+        return max(0, until_the_last_seen(start, rows, seq_q, seq_k) - 1)
+
+    return causal(end=end)(q, k, v, block_q, block_k)
+
+
+def _by_numbers_of_tiles(q, k, v, block_q=16, block_k=16):
+    def end(start, rows, seq_q, seq_k):
+        return min(seq_k, (start // block_q + 1) * block_k)
 
     return causal(end=end)(q, k, v, block_q, block_k)
 
@@ -118,6 +132,12 @@ WRONG = (
         "Count from the beginning of the sequence: add where the tile begins.",
     ),
     Wrong(
+        "counted_within_the_tile_and_skipped",
+        causal(numbers=lambda i, j: (0, 0)),
+        "Queries and keys are numbered anew in each tile, so each tile gets the same triangle.\n"
+        "Count from the beginning of the sequence: add where the tile begins.",
+    ),
+    Wrong(
         "keys_counted_within_the_tile",
         causal(numbers=lambda i, j: (i, 0)),
         "The keys of each tile are numbered from 0. Add where the tile begins.",
@@ -145,6 +165,18 @@ WRONG = (
         "query of the tile sees more.",
     ),
     Wrong(
+        "ends_one_key_early",
+        _one_key_early,
+        "The inner loop ends one key too early: where the last query's own key is the first of\n"
+        "a tile, that tile is never read. Is it < or <=?",
+    ),
+    Wrong(
+        "numbers_of_tiles_compared",
+        _by_numbers_of_tiles,
+        "Numbers of tiles are compared to tell which are hidden. block_q and block_k may differ,\n"
+        "and T_q and T_k: compare numbers of queries and keys.",
+    ),
+    Wrong(
         "future_seen_not_past",
         causal(visible=lambda i, j, n, m: j >= i + m - n, end=all_keys),
         "The triangle is turned round: each query sees the future, not the past.",
@@ -166,6 +198,29 @@ WRONG = (
         causal(end=all_keys, below=lambda m: m),
         "A query that may see nothing gives NaN: its maximum is -inf, and (-inf) - (-inf) is not\n"
         "a number.",
+    ),
+    Wrong(
+        "nan_for_nobody_in_a_cut_tile",
+        causal(below=lambda m: m),
+        "In a tile where some queries see keys and others none, the others give NaN: their\n"
+        "maximum is -inf, and (-inf) - (-inf) is not a number.",
+    ),
+    Wrong(
+        "zero_by_zero_for_nobody",
+        causal(finish=lambda m, l, o: (o / l[..., None], m + l.log())),
+        "A query that may see nothing has l = 0 at the end, and 0/0 is NaN. It gets zeros.",
+    ),
+    Wrong(
+        "even_for_nobody_in_a_cut_tile",
+        causal(hidden=-1e9),
+        "In a tile where some queries see keys and others none, the others get a mean of values:\n"
+        "-1e9 everywhere is as good as 0 everywhere. They get zeros, and lse is -inf.",
+    ),
+    Wrong(
+        "even_for_nobody_and_zero_by_zero",
+        causal(hidden=-1e9, finish=lambda m, l, o: (o / l[..., None], m + l.log())),
+        "A query that may see nothing gives 0/0 where its tiles were skipped, and a mean of\n"
+        "values where they weren't, as its scores are all -1e9. It gets zeros, and lse is -inf.",
     ),
     Wrong(
         "no_scale",

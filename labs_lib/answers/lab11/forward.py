@@ -96,6 +96,10 @@ def _head_by_head(q, k, v, block_q=16, block_k=16):
     return [torch.cat(part, 1) for part in zip(*heads, strict=True)]
 
 
+def _scaled_by_d_v(q, k, v, block_q=16, block_k=16):
+    return changed(scale=lambda d: v.shape[3] ** -0.5)(q, k, v, block_q, block_k)
+
+
 WRONG = (
     Wrong(
         "o_not_rescaled",
@@ -123,6 +127,12 @@ WRONG = (
         "divided_in_each_tile",
         changed(after=lambda l, o: (l, o / l[..., None])),
         "o is divided by l after each tile of keys. Divide once, when the tile of queries is done.",
+    ),
+    Wrong(
+        "divided_in_each_tile_only",
+        changed(after=lambda l, o: (l, o / l[..., None]), finish=lambda m, l, o: (o, m + l.log())),
+        "o is divided by l in each tile of keys, and the next tile adds undivided terms to it.\n"
+        "Divide once, when the tile of queries is done.",
     ),
     Wrong(
         "never_divided",
@@ -167,6 +177,12 @@ WRONG = (
         "but the scale belongs to the true head_dim.",
     ),
     Wrong(
+        "scale_of_a_value",
+        _scaled_by_d_v,
+        "The scores are divided by the root of d_v, the width of v. It is the width of q and k\n"
+        "that counts.",
+    ),
+    Wrong(
         "half_of_each_tile",
         changed(total=lambda p: p[..., : (p.shape[-1] + 1) // 2].sum(-1)),
         "l sums only the first half of each tile.",
@@ -202,6 +218,12 @@ WRONG = (
         changed(wide=lambda t: t),
         "Everything is computed in the dtype of the inputs. In float16 a product of 115,200 is\n"
         "inf, and inf - inf is NaN; in bfloat16 sums lose their digits. Take float32 inside.",
+    ),
+    Wrong(
+        "float32_throughout",
+        changed(wide=lambda t: t.float()),
+        "Inputs in float64 are narrowed to float32 and lose half of their digits. Only 16 bits\n"
+        "have to be widened.",
     ),
     Wrong(
         "nan_without_keys",

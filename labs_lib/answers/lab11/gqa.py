@@ -37,6 +37,12 @@ def _neighbours(t, n_head):
     return t.repeat_interleave(n_head // t.shape[1], 1)
 
 
+def _expanded(t, n_head):
+    """A view at first; joining its axes copies."""
+    group = n_head // t.shape[1]
+    return t[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2)
+
+
 def _dealt(t, n_head):
     return t.repeat(1, n_head // t.shape[1], 1, 1)
 
@@ -96,6 +102,23 @@ def _mixed_rows(q, k, v, block_q=16, block_k=16):
     """As rows, and back in the wrong order."""
     _refuse(q, k)
     rows = q.unflatten(1, (k.shape[1], -1)).transpose(2, 3).flatten(2, 3)
+    out, lse = _tiles(rows, k, v, block_q, block_k)
+    back = (-1, q.shape[2])
+    return out.unflatten(2, back).flatten(1, 2), lse.unflatten(2, back).flatten(1, 2)
+
+
+def _mixed_on_the_way_back(q, k, v, block_q=16, block_k=16):
+    _refuse(q, k)
+    rows = q.unflatten(1, (k.shape[1], -1)).flatten(2, 3)
+    back = (q.shape[2], -1)
+    return [
+        part.unflatten(2, back).transpose(2, 3).flatten(1, 2)
+        for part in _tiles(rows, k, v, block_q, block_k)
+    ]
+
+
+def _unrefused(q, k, v, block_q=16, block_k=16):
+    rows = q.unflatten(1, (k.shape[1], -1)).flatten(2, 3)
     out, lse = _tiles(rows, k, v, block_q, block_k)
     back = (-1, q.shape[2])
     return out.unflatten(2, back).flatten(1, 2), lse.unflatten(2, back).flatten(1, 2)
@@ -169,6 +192,18 @@ FLASH_GQA = Answer(
             "for each other. What was joined as (group, rows) is cut as (group, rows).",
         ),
         Wrong(
+            "rows_mixed_up_on_the_way_back",
+            _mixed_on_the_way_back,
+            "The queries of a group became rows as (group, rows), and on the way back they are\n"
+            "cut as (rows, group). Cut them as they were joined.",
+        ),
+        Wrong(
+            "not_refused",
+            _unrefused,
+            "Head counts that don't divide end in an error of torch's, somewhere inside. Test\n"
+            "them first, and raise a ValueError that says so.",
+        ),
+        Wrong(
             "cut_to_fit",
             _cut_to_fit,
             "Head counts that don't divide are made to fit, and nobody is told. Refuse them.",
@@ -196,6 +231,7 @@ FLASH_GQA = Answer(
             "o is never rescaled, only l is. Both are sums of exp(score - m).",
         ),
         Wrong("copied", _with(_neighbours), COPIES_HEADS),
+        Wrong("expanded_and_joined", _with(_expanded), COPIES_HEADS),
     ),
     right=(
         Right("rows_of_one_product", _as_rows),

@@ -13,7 +13,7 @@ QUIZ = {
     "lab11.quiz_saved": _answer(
         "b",
         "The same products and exponentials, but scores and weights live and die on the chip.",
-        a="You counted them: the products are the same, one by one.",
+        a="Each query still meets each key: the inner loop has all n * n products, tile by tile.",
         c="Each score has its own exponential, and each tile a few more for the factors.",
         d="k and v are read again for each tile of queries. That is what is left of the traffic.",
     ),
@@ -34,10 +34,10 @@ QUIZ = {
     ),
     "lab11.quiz_again": _answer(
         "c",
-        "One product of five in the backward pass is made twice. What is saved is n * n numbers\n"
-        "for each head and layer, kept from forward to backward.",
-        a="Autograd keeps what it is told to keep. Here it is told to keep lse.",
+        "One of the five products of the backward pass repeats one of the forward pass. What is\n"
+        "saved is n * n numbers for each head and layer, kept from forward to backward.",
+        a="Autograd would keep them, all n * n: that is what is to be avoided.",
         b="The weights are the same up to rounding.",
-        d="It is the same mask, and it is applied again.",
+        d="A mask doesn't change between the two passes.",
     ),
 }

@@ -116,6 +116,26 @@ IO_BYTES = Answer(
             "flash doesn't write the output.",
         ),
         Wrong(
+            "output_forgotten_in_both",
+            _program(
+                lambda n, m, d, b, s: (n * d + 2 * m * d + 4 * n * m) * s,
+                lambda n, m, d, b, s: (n * d + _tiles(n, b) * 2 * m * d) * s + 4 * n,
+            ),
+            "Neither program writes its output here: n_q * head_dim elements in both.",
+        ),
+        Wrong(
+            "output_forgotten_in_naive",
+            _program(lambda n, m, d, b, s: (n * d + 2 * m * d + 4 * n * m) * s),
+            "naive doesn't write the output.",
+        ),
+        Wrong(
+            "queries_of_full_tiles",
+            _program(flash=lambda n, m, d, b, s: (
+                _tiles(n, b) * b * d + n * d + _tiles(n, b) * 2 * m * d) * s + 4 * n),
+            "flash reads block_q queries for each tile, the last one too. A short tile reads only\n"
+            "the queries that there are.",
+        ),
+        Wrong(
             "queries_read_again",
             _program(flash=lambda n, m, d, b, s: (
                 n * d + _tiles(m, b) * n * d + _tiles(n, b) * 2 * m * d) * s + 4 * n),
@@ -134,6 +154,14 @@ IO_BYTES = Answer(
                 "flash": 2 * n * d + _tiles(n, b) * 2 * m * d + n,
             },
             "These are elements. A byte count multiplies them by itemsize.",
+        ),
+        Wrong(
+            "elements_beside_bytes",
+            lambda n, m, d, b, s=2: {
+                "naive": 2 * (n + m) * d + 4 * n * m,
+                "flash": 2 * n * d + _tiles(n, b) * 2 * m * d + 4 * n,
+            },
+            "These are elements, and only lse is in bytes. All others take itemsize bytes each.",
         ),
         Wrong(
             "always_two_bytes",
