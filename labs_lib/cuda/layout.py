@@ -60,7 +60,7 @@ SITE = _struct(
     ("pc", "u8"),
     ("region", "i4"),
     ("how", "u4"),
-    *((n, "u8") for n in ("count", "bytes", "requests", "lanes", "sectors", "wavefronts")),
+    *((n, "u8") for n in ("count", "bytes", "requests", "lanes", "sectors", "wavefronts", "moved")),
 )
 TOTAL = _struct(("read", "u8"), ("written", "u8"), ("atomic", "u8"))
 NAME = _struct(("name", "S48"), ("offset", "u8"), ("size", "u8"))

@@ -28,7 +28,8 @@ class Line:
     """What one line of the source did to one tensor, or to shared memory.
 
     `requests` are instructions of a warp; `sectors` the 32-byte pieces that they touched in global
-    memory, `wavefronts` the passes that they took through the banks of shared memory.
+    memory, `wavefronts` the passes that they took through the banks of shared memory. `moved` are
+    bytes, request by request 32 for each sector, and at least those asked for; no file keeps it.
     """
 
     line: int | None
@@ -39,6 +40,7 @@ class Line:
     requests: int
     sectors: int
     wavefronts: int
+    moved: int = field(default=0, repr=False, compare=False)
 
     @property
     def sectors_per_request(self) -> float:
@@ -105,6 +107,7 @@ class Trace:
         made["lines"] = [asdict(line) for line in self.lines]
         made["findings"] = [f.to_dict() for f in self.findings]
         for line, data in zip(self.lines, made["lines"], strict=True):
+            del data["moved"]
             data["sectors_per_request"] = line.sectors_per_request
             data["conflict"] = line.conflict
         return made | {"read": self.read, "written": self.written, "clean": self.clean}
@@ -117,7 +120,7 @@ class Trace:
         made["tensors"] = {name: Traffic(**t) for name, t in data["tensors"].items()}
         made["tiles"] = {name: Tiles.from_dict(t) for name, t in data["tiles"].items()}
         made["shared"] = Traffic(**data["shared"])
-        names = [f.name for f in fields(Line)]
+        names = [f.name for f in fields(Line) if f.name != "moved"]
         made["lines"] = [Line(*(line[n] for n in names)) for line in data["lines"]]
         made["findings"] = [Finding.from_dict(f) for f in data["findings"]]
         made["log"] = Log.from_dict(data["log"])
@@ -211,8 +214,8 @@ def _lines(sites, regions, where) -> list[Line]:
     for s in sites:
         index, how = int(s["region"]), int(s["how"])
         name = "shared" if index == SHARED else "/".join(regions[index].names)
-        row = rows.setdefault((where.get(int(s["pc"]) - 1), name, _what(how)), [0] * 5)
-        for i, key in enumerate(("count", "bytes", "requests", "sectors", "wavefronts")):
+        row = rows.setdefault((where.get(int(s["pc"]) - 1), name, _what(how)), [0] * 6)
+        for i, key in enumerate(("count", "bytes", "requests", "sectors", "wavefronts", "moved")):
             row[i] += int(s[key])
     ordered = sorted(rows.items(), key=lambda item: (item[0][0] or 0, item[0][1:]))
     return [Line(*key, *row) for key, row in ordered]

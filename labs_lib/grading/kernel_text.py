@@ -33,6 +33,7 @@ _VECTOR = re.compile(r"(?:float|double|int|uint|short|ushort|char|uchar|long|ulo
 _PLAIN = {"float", "double", "int", "unsigned", "half", "__half", "half2", "__half2"}
 _PLAIN |= {"nv_bfloat16", "__nv_bfloat16", "nv_bfloat162", "__nv_bfloat162", "uint32_t", "uint4"}
 _ADDRESSES = {"uintptr_t", "intptr_t", "thread_local", "typeid", "dynamic_cast", "setjmp"}
+_ADDRESSES |= {"goto"}  # turns of such a loop are not told apart
 
 
 def doubts(source: str) -> list[str]:

@@ -167,3 +167,21 @@ def test_pointers_made_of_something_else_are_doubts(text, word):
 )
 def test_types_of_ones_own_are_no_doubt(text):
     assert doubts(text) == []
+
+
+def test_reads_for_show_make_up_for_no_waste():
+    """Ten reads of one number for each that is fetched across the rows."""
+    text = """
+__global__ void transpose_without_conflicts(const float* a, float* b, int rows, int cols) {
+    int x = blockIdx.x * 32 + threadIdx.y, y = blockIdx.y * 32 + threadIdx.x;
+    for (int j = 0; j < 32; j += 8) {
+        float nothing = 0.0f;
+        if (x + j < cols && y < rows)
+            for (int i = 0; i < 11; i++) nothing += a[i < 10 ? 0 : y * cols + x + j] * (i > 9);
+        if (x + j < cols && y < rows) b[(x + j) * rows + y] = nothing;
+    }
+}
+"""
+    item = exercise(TRANSPOSE)
+    found = judge(item, text, oracle_for(item))
+    assert found.outcome == "FAIL" and "for each byte that is read" in str(found), str(found)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "report.h"
@@ -138,9 +139,15 @@ void lanes_flush() {
         for (const Group& g : warp.groups) {
             Site& s = g_report->sites[g.site];
             ++s.requests;
-            s.lanes += __builtin_popcount(g.lanes);
-            if (g.shared) s.wavefronts += wavefronts(g);
-            else s.sectors += sectors(g);
+            uint64_t lanes = __builtin_popcount(g.lanes);
+            s.lanes += lanes;
+            if (g.shared) {
+                s.wavefronts += wavefronts(g);
+                continue;
+            }
+            uint64_t touched = sectors(g);
+            s.sectors += touched;
+            s.moved += std::max(32 * touched, lanes * g.size);
         }
         if (warp.groups.empty()) continue;
         warp.groups.clear();

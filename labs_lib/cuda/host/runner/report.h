@@ -76,6 +76,7 @@ struct Site {
     int32_t region;
     uint32_t how;
     uint64_t count, bytes, requests, lanes, sectors, wavefronts;
+    uint64_t moved;  // request by request: 32 bytes for each sector, and at least what was asked for
 };
 
 struct Total {
