@@ -39,7 +39,7 @@ def flash_forward(q, k, v, block_q=16, block_k=16):
     q is [batch, n_head, T_q, head_dim], k [batch, n_head, T_k, head_dim], v
     [batch, n_head, T_k, d_v]. At any time the scores of at most block_q queries and block_k keys
     exist. Inputs of 16 bits are multiplied and added up in float32: the output has their dtype,
-    lse is float32. Without any key the output is zeros and lse is -inf.
+    lse is float32. Other inputs keep their dtype. Without any key: zeros, and lse -inf.
 
     q = [[[[0.], [0.]]]], k = [[[[1.], [2.]]]], v = [[[[2.], [4.]]]], tiles of 1 and 1
     ->  [[[[3.], [3.]]]], [[[0.6931, 0.6931]]]
@@ -64,8 +64,8 @@ def flash_forward(q, k, v, block_q=16, block_k=16):
             "What a tile of queries gives is written into its rows of the result, divided, when\n"
             "the inner loop is done. m, l and o of the other tiles never exist beside it.",
             "16 bits: widen a tile when it is read (float64 stays as it is), and .to(q.dtype)\n"
-            "when the output is written. No keys: the inner loop doesn't run, and l is 0. Put a 1 in\n"
-            "its place before the division.",
+            "when the output is written. No keys: the inner loop doesn't run, and l is 0. Put a 1\n"
+            "in its place before the division.",
         ),
         minutes=20,
     ),

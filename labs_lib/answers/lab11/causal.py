@@ -206,6 +206,16 @@ WRONG = (
         "maximum is -inf, and (-inf) - (-inf) is not a number.",
     ),
     Wrong(
+        "nothing_done_for_nobody",
+        causal(
+            below=lambda m: m,
+            factor_l=lambda m, n: (m - n).exp(),
+            finish=lambda m, l, o: (o / l[..., None], m + l.log()),
+        ),
+        "A query that may see nothing gives NaN in two places: its maximum stays -inf, and\n"
+        "(-inf) - (-inf) is not a number; and at the end l is 0, and 0/0 is none either.",
+    ),
+    Wrong(
         "zero_by_zero_for_nobody",
         causal(finish=lambda m, l, o: (o / l[..., None], m + l.log())),
         "A query that may see nothing has l = 0 at the end, and 0/0 is NaN. It gets zeros.",
