@@ -25,6 +25,8 @@ from .oracle import Mistake, Oracle
 from .render import rounded
 
 FOLDER = Path(__file__).parent / "stored_outputs"
+WRONG_CASES_KEPT = 3  # of each wrong kernel
+_LEFT_OUT = Observation(raised="not kept")
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1, "dklen": 32}
 
 
@@ -61,8 +63,8 @@ class StoredOracle:
         if exercise.is_program:
             for item in entry["mistakes"]:
                 want = entry["want"]
-                got = [want[i] if one is None else one for i, one in enumerate(item["got"])]
-                yield Mistake(item["name"], item["says"], [self._decode(one) for one in got])
+                theirs = [want[i] if one is None else one for i, one in enumerate(item["got"])]
+                yield Mistake(item["name"], item["says"], [self._decode(one) for one in theirs])
             return
         sentence = _unseal(entry, _value_text(exercise, got), "mistakes")
         if sentence:
@@ -139,10 +141,6 @@ def _pack_kernel(
         packed.append(_encode(got, arrays) if wrong else None)
         kept += wrong
     return packed
-
-
-WRONG_CASES_KEPT = 3
-_LEFT_OUT = Observation(raised="not kept")
 
 
 def _encode(observation: Observation, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

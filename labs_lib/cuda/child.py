@@ -88,6 +88,9 @@ def _call(library: Path, entry: str, fd: int, limit: float) -> int:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+    except BaseException:
+        os.close(ours)
+        raise
     finally:
         os.close(its)
     try:

@@ -119,8 +119,9 @@ def machine() -> str:
 def header_hash() -> str:
     """Changes when any file of the host does."""
     digest = hashlib.sha256()
-    for path in sorted(p for p in HOST.rglob("*") if p.suffix in (".h", ".cpp")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(p for p in HOST.rglob("*") if p.is_file()):  # <cassert> has no suffix
+        name = path.relative_to(HOST).as_posix()
+        digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

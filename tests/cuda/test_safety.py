@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
 from labs_lib import cuda
-from labs_lib.cuda import compilers, reading
+from labs_lib.cuda import child, compilers, reading
 
 DEVICE = """
 __device__ float deep(int n) {
@@ -98,3 +100,17 @@ def test_a_killed_runner_is_told_and_leaves_the_tensors(make, monkeypatch):
     with pytest.raises(cuda.KernelFault) as caught:
         k[1, 1](x, 1)
     assert caught.value.kind == "killed" and x.item() == 0
+
+
+def test_a_runner_that_cannot_start_leaves_no_pipe_open(make, monkeypatch):
+    k = make("x[0] = 1;")
+    k[1, 1](torch.zeros(1), 1)
+    ends = []
+    pipe = os.pipe
+    monkeypatch.setattr(child.os, "pipe", lambda: ends.append(pipe()) or ends[-1])
+    monkeypatch.setattr(child.subprocess, "Popen", lambda *a, **k: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        k[1, 1](torch.zeros(1), 1)
+    for end in ends[0]:
+        with pytest.raises(OSError, match="file descriptor"):
+            os.fstat(end)
