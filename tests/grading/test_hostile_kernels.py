@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import torch
+from kernel_course import RIGHT, graded, handed_in, install
 
 from labs_lib import cuda
 from labs_lib.answers import answer, edited
@@ -185,3 +188,38 @@ __global__ void transpose_without_conflicts(const float* a, float* b, int rows, 
     item = exercise(TRANSPOSE)
     found = judge(item, text, oracle_for(item))
     assert found.outcome == "FAIL" and "for each byte that is read" in str(found), str(found)
+
+
+# From a notebook to a status --------------------------------------------------------------------
+
+ODD = {
+    "other_line_ends": RIGHT.replace("\n", "\r\n"),
+    "tabs": RIGHT.replace("    ", "\t"),
+    "words_in_a_comment": RIGHT + "// extern asm goto lab:: it's __attribute__ /*\n",
+    "all_kinds_of_honest_things": "#include <cmath>\n#include <cstdio>\n#include <cuda_runtime.h>\n"
+    "#define MOST(a, b) ((a) > (b) ? (a) : (b))\nconstexpr float TINY = 1e-6f;\n"
+    "struct State { float m, l; };\n"
+    "__device__ State join(State a, State b) { return {fmaxf(a.m, b.m), a.l + b.l}; }\n"
+    "__global__ void not_used(float* x) { x[threadIdx.x] = MOST(1, 2) * TINY; }\n" + RIGHT,
+}
+DOUBTFUL = {
+    "keeps_numbers": "__device__ float kept[4];\n" + RIGHT,
+    "hides_copies": PAIR + "__device__ Q q() { Q z = {1, 2, 3}; return z; }\n" + RIGHT,
+    "goes_to": RIGHT.replace("float sum = 0.0f;", "float sum = 0.0f; goto end; end: ;"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["bubblewrap", "process-limits"])
+def test_odd_kernels_pass_and_doubtful_ones_are_looked_at(tmp_path, monkeypatch, level):
+    if level == "bubblewrap" and shutil.which("bwrap") is None:
+        level = None
+    course = install(tmp_path / "home", monkeypatch)
+    texts = ODD | DOUBTFUL
+    notebooks = {
+        name: handed_in(course, row_products=f"%%cuda\n{text}") for name, text in texts.items()
+    }
+    found = graded(course, tmp_path, notebooks, level=level)
+    status = {name: rows["lab90.row_products"].status for name, rows in found.items()}
+    wanted = dict.fromkeys(ODD, "pass") | dict.fromkeys(DOUBTFUL, "needs-review")
+    assert status == wanted, {n: r["lab90.row_products"].lines for n, r in found.items()}
