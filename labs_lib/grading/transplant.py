@@ -9,13 +9,15 @@ checked by a process that has run no line of the student's Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
 
-from ..notebook.bindings import cuda_text, is_cuda, kernel_names
+from ..cuda.tokens import tokenize
+from ..notebook.bindings import MAX_CHARS, cuda_text, is_cuda, kernel_names
 from ..notebook.cells import KEY, exercise_name, role
 from ..notebook.matching import Answer, Piece
 
@@ -60,10 +62,20 @@ def transplant(
 
 
 def kernel_text(answer: Answer, called: str) -> str:
-    """The CUDA C++ of an answer: the last `%%cuda` cell with the kernel, else the last one."""
+    """The CUDA C++ of an answer: the last `%%cuda` cell with the kernel, else the last one.
+
+    A stub that still stands below a kernel does not take its place.
+    """
     cells = [piece.source for piece in answer.pieces if is_cuda(piece.source)]
     named = [source for source in cells if called in kernel_names(source)]
+    named = [source for source in named if not _empty(source, called)] or named
     return cuda_text((named or cells)[-1]) if cells else ""
+
+
+def _empty(source: str, called: str) -> bool:
+    """Whether the kernel's body holds nothing but comments."""
+    words = " ".join(token.text for token in tokenize(cuda_text(source)[:MAX_CHARS]))
+    return bool(re.search(rf"\b{re.escape(called)} \([^()]*\) \{{ \}}", words))
 
 
 def _sources(answer: Answer, called: str | None) -> list[str]:

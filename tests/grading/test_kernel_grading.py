@@ -71,6 +71,9 @@ def test_the_cell_with_the_kernel_counts_among_several():
     assert kernel_text(Answer(KERNEL, pieces), "row_products") == RIGHT
     assert kernel_text(Answer(KERNEL, pieces[1:]), "row_products").startswith("__global__")
     assert kernel_text(Answer(KERNEL, pieces[2:]), "row_products") == ""
+    stub = Piece("%%cuda\n__global__ void row_products(float* x) {\n    // later\n}\n", 4, "")
+    assert kernel_text(Answer(KERNEL, (*pieces, stub)), "row_products") == RIGHT
+    assert "later" in kernel_text(Answer(KERNEL, (stub,)), "row_products")
 
 
 @pytest.mark.parametrize(
