@@ -1,4 +1,4 @@
-"""What labs 06 and 07 show of the two models where these are not on the machine: data/heads.
+"""What lab 06 shows of the two models where these are not on the machine: data/heads.
 
 `python -m labs_lib.models.studies [NAME...]` measures anew, on the models of this machine, in
 about a quarter of an hour. `recorded(NAME)` returns what was measured.
