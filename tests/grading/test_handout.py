@@ -171,21 +171,22 @@ def test_config_always_ships_and_a_withheld_function_says_which_lab_it_answers(h
         for module, names in {modules!r}.items():
             for name in names:
                 thing = getattr(importlib.import_module(module), name)
-                try:
-                    thing(*[None] * 9) if isinstance(thing, type) else thing(
-                        *[None] * thing.__code__.co_argcount)
-                except Withheld as error:
-                    said[name] = str(error)
-                except TypeError as error:
-                    said[name] = "TypeError " + str(error)
+                parts = vars(thing).values() if isinstance(thing, type) else [thing]
+                for part in parts:  # of a class its methods and properties
+                    part = getattr(part, "fget", None) or getattr(part, "__func__", part)
+                    try:
+                        part(*[None] * part.__code__.co_argcount)
+                    except Withheld as error:
+                        said[name] = str(error)
+                    except Exception:
+                        pass
         print(json.dumps([AttentionConfig(768, 12).head_dim, said]))
         """,
     )
     assert found[0] == 64
     for names in modules.values():
         for function, answered in names.items():
-            if function != "MultiHeadAttention":
-                assert answered in found[1][function]
+            assert answered in found[1].get(function, ""), function
 
 
 def test_every_function_of_the_library_that_answers_an_exercise_is_withheld():
