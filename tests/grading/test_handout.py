@@ -198,6 +198,8 @@ def test_every_function_of_the_library_that_answers_an_exercise_is_withheld():
         for function in [reference, *used]:
             module = getattr(function, "__module__", None) or ""
             public = not getattr(function, "__name__", "_").startswith("_")
+            if isinstance(function, type) and issubclass(function, tuple):
+                continue  # a state's named fields compute nothing
             if public and module.startswith(("labs_lib.attention", "labs_lib.arithmetic")):
                 assert f"{module}:{function.__qualname__}" in named, item.name
 
