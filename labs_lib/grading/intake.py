@@ -22,7 +22,6 @@ from .archives import MAX_ARCHIVE_BYTES, members
 from .names import Roster
 from .owners import MANIFEST, Entry, distinct, is_zip, owner_of_all, owners
 
-MAX_ENTRIES = 200_000
 MAX_FILES = 100  # notebooks and archives of one student
 _DEEPEST = 12
 _OF_A_LAB = re.compile(r"(lab|notebook|week)s?[\W_]*\d*", re.IGNORECASE)

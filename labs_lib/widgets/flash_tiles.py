@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -97,7 +98,7 @@ def _draw_tiles(ax: Axes, tiling: Tiles, at: int) -> None:
     state = np.full((rows, columns), HIDDEN)
     for number, (i, j) in enumerate(tiling.order, 1):
         state[i, j] = BEFORE if number < at else NOW if number == at else LATER
-    shades = np.array([_rgb(c) for c in (COLOURS[0], COLOURS[1], FAINT, "#ffffff")])
+    shades = np.array([to_rgb(c) for c in (COLOURS[0], COLOURS[1], FAINT, "#ffffff")])
     ax.imshow(shades[state], extent=(0, columns, rows, 0), aspect="auto")
     for edge in range(rows + 1):
         ax.axhline(edge, color="white", lw=0.6)
@@ -119,10 +120,6 @@ def _draw_bytes(ax: Axes, tiling: Tiles) -> None:
     ax.set_ylim(0, 1.2 * max(amounts))
     ax.set_ylabel("bytes that cross (MB)")
     ax.set_title("One head, forward")
-
-
-def _rgb(colour: str) -> tuple[float, ...]:
-    return tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
 
 
 def _sentence(tiling: Tiles, at: int, n_head: int) -> str:
