@@ -21,6 +21,11 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
+def untrained(*size: int) -> nn.Parameter:
+    """Return room for a weight of this size that a file fills and no training changes."""
+    return nn.Parameter(torch.empty(*size), requires_grad=False)
+
+
 @dataclass(frozen=True)
 class Shape:
     """Sizes of a model; group is the number of query heads that share a key/value head."""
@@ -130,5 +135,4 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _projection(d_in: int, d_out: int, bias: bool) -> tuple[nn.Parameter, nn.Parameter | None]:
-    weight = nn.Parameter(torch.empty(d_in, d_out), requires_grad=False)
-    return weight, nn.Parameter(torch.empty(d_out), requires_grad=False) if bias else None
+    return untrained(d_in, d_out), untrained(d_out) if bias else None

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from labs_lib.models.bpe import Tokenizer
 from labs_lib.models.hooks import Hooks
-from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa
+from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, untrained
 
 SHAPE = Shape(
     n_layer=6,
@@ -65,9 +65,9 @@ class MiniLM(nn.Module):
     def __init__(self, tokenizer: Tokenizer | None = None, attend: Attend = sdpa):
         super().__init__()
         self.shape, self.tokenizer, self.attend = SHAPE, tokenizer, attend
-        self.embed_type = _parameter(2, SHAPE.d_model)
-        self.embed_position = _parameter(SHAPE.context, SHAPE.d_model)
-        self.embed = _parameter(SHAPE.vocab, SHAPE.d_model)
+        self.embed_type = untrained(2, SHAPE.d_model)
+        self.embed_position = untrained(SHAPE.context, SHAPE.d_model)
+        self.embed = untrained(SHAPE.vocab, SHAPE.d_model)
         self.norm = nn.LayerNorm(SHAPE.d_model, eps=NORM_EPSILON)
         self.layers = nn.ModuleList(_Layer(SHAPE) for _ in range(SHAPE.n_layer))
 
@@ -161,8 +161,8 @@ class _Layer(nn.Module):
         super().__init__()
         self.attention = AttentionLayer(shape, bias=True)
         self.norm_attention = nn.LayerNorm(shape.d_model, eps=NORM_EPSILON)
-        self.W_up, self.b_up = _parameter(shape.d_model, shape.d_ff), _parameter(shape.d_ff)
-        self.W_down, self.b_down = _parameter(shape.d_ff, shape.d_model), _parameter(shape.d_model)
+        self.W_up, self.b_up = untrained(shape.d_model, shape.d_ff), untrained(shape.d_ff)
+        self.W_down, self.b_down = untrained(shape.d_ff, shape.d_model), untrained(shape.d_model)
         self.norm_mlp = nn.LayerNorm(shape.d_model, eps=NORM_EPSILON)
 
     def forward(self, x: Tensor, along: Pass, number: int) -> Tensor:
@@ -182,7 +182,3 @@ def _named(name: str, tensor: Tensor) -> tuple[str, Tensor]:
     _, _, number, rest = name.split(".", 3)  # encoder.layer.3.attention....
     turned = tensor.T if tensor.ndim == 2 else tensor  # stored as [d_out, d_in]
     return f"layers.{number}.{IN_LAYER[rest]}", turned
-
-
-def _parameter(*size: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(*size), requires_grad=False)

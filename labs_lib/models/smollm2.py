@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from labs_lib.models.bpe import Tokenizer
 from labs_lib.models.hooks import Hooks
 from labs_lib.models.kv_cache import KVCache
-from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa
+from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, untrained
 
 SHAPE = Shape(
     n_layer=30,
@@ -40,9 +40,9 @@ class SmolLM2(nn.Module):
     def __init__(self, tokenizer: Tokenizer | None = None, attend: Attend = sdpa):
         super().__init__()
         self.shape, self.tokenizer, self.attend = SHAPE, tokenizer, attend
-        self.embed = _parameter(SHAPE.vocab, SHAPE.d_model)
+        self.embed = untrained(SHAPE.vocab, SHAPE.d_model)
         self.layers = nn.ModuleList(_Layer(SHAPE) for _ in range(SHAPE.n_layer))
-        self.norm = _parameter(SHAPE.d_model)
+        self.norm = untrained(SHAPE.d_model)
 
     @classmethod
     def load(cls, folder: Path, attend: Attend = sdpa) -> SmolLM2:
@@ -131,12 +131,12 @@ class SmolLM2(nn.Module):
 class _Layer(nn.Module):
     def __init__(self, shape: Shape):
         super().__init__()
-        self.norm_attention = _parameter(shape.d_model)
+        self.norm_attention = untrained(shape.d_model)
         self.attention = AttentionLayer(shape, bias=False)
-        self.norm_mlp = _parameter(shape.d_model)
-        self.W_gate = _parameter(shape.d_model, shape.d_ff)
-        self.W_up = _parameter(shape.d_model, shape.d_ff)
-        self.W_down = _parameter(shape.d_ff, shape.d_model)
+        self.norm_mlp = untrained(shape.d_model)
+        self.W_gate = untrained(shape.d_model, shape.d_ff)
+        self.W_up = untrained(shape.d_model, shape.d_ff)
+        self.W_down = untrained(shape.d_ff, shape.d_model)
 
     def forward(self, x: Tensor, along: Pass, number: int) -> Tensor:
         x = x + self.attention(rms_norm(x, self.norm_attention), along, number)
@@ -157,7 +157,3 @@ def rotary_turns(positions: Tensor, head_dim: int) -> tuple[Tensor, Tensor]:
     exponents = torch.arange(0, head_dim, 2, device=positions.device).float() / head_dim
     angles = positions[:, None].float() * ROTARY_BASE**-exponents
     return angles.cos(), angles.sin()
-
-
-def _parameter(*size: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(*size), requires_grad=False)
