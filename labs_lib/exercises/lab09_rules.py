@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import lab09_cases as cases
-from .kernels import Launch, bank_rule, case_launch, sectors_rule, trace_rule, traffic_rule
+from .kernel_rules import bank_rule, sectors_rule, trace_rule, traffic_rule
+from .kernels import Launch, case_launch
 
 N_Q, N_K, HEAD_DIM = 64, 48, 32  # of whole tiles, where counts are plain fractions
 NAIVE = 4 * N_Q * N_K * HEAD_DIM

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from .inputs import uniform
-from .kernels import Launch, case_launch, kernel_exercise, traffic_rule, unwritten
+from .kernel_rules import traffic_rule
+from .kernels import Launch, case_launch, kernel_exercise, unwritten
 from .kit import Case, Tolerance
 from .lab10_cases import steep_qkv
 

@@ -6,14 +6,8 @@ import textwrap
 from functools import cache
 
 from labs_lib.exercises.inputs import uniform
-from labs_lib.exercises.kernels import (
-    Launch,
-    bank_rule,
-    kernel_exercise,
-    sectors_rule,
-    traffic_rule,
-    unwritten,
-)
+from labs_lib.exercises.kernel_rules import bank_rule, sectors_rule, traffic_rule
+from labs_lib.exercises.kernels import Launch, kernel_exercise, unwritten
 from labs_lib.exercises.kit import Case, Exercise, Lab, generator
 
 NAMES = ("x", "y", "sums", "rows", "cols", "scale")
