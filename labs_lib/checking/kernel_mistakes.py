@@ -8,7 +8,7 @@ from typing import Any
 from ..exercises.kit import Exercise
 from .compare import difference
 from .observe import Observation
-from .oracle import Mistake, Oracle
+from .oracle import NOT_KEPT, Mistake, Oracle
 
 CASES_TO_NAME = 6
 
@@ -53,11 +53,12 @@ def _recognise(
     index: int,
     oracle: Oracle,
 ) -> Mistake | None:
-    """The known mistake that does the same in the first wrong case, and in most around it.
+    """The known mistake that does the same in the first wrong case, and differs least around it.
 
-    Each case of a known mistake costs a launch, so only a few are looked at.
+    Each case of a known mistake costs a launch, so only a few are looked at; a case that a handout
+    doesn't keep speaks neither for a mistake nor against it.
     """
-    best: tuple[int, Mistake] | None = None
+    best: tuple[tuple[int, int], Mistake] | None = None
     window = around(index, len(got) - 1)
     for mistake in oracle.mistakes(exercise, list(got)):
         theirs = mistake.observations
@@ -65,9 +66,11 @@ def _recognise(
             continue
         if difference(exercise, theirs[index], got[index]):
             continue
-        agreed = sum(not difference(exercise, theirs[i], got[i]) for i in window)
+        known = [i for i in window if theirs[i].raised != NOT_KEPT.raised]
+        agreed = sum(not difference(exercise, theirs[i], got[i]) for i in known)
         if agreed == len(window):
             return mistake
-        if best is None or agreed > best[0]:
-            best = (agreed, mistake)
+        alike = (agreed - len(known), agreed)
+        if best is None or alike > best[0]:
+            best = (alike, mistake)
     return best[1] if best else None

@@ -15,6 +15,7 @@ from .kernels import KernelRuns, built
 from .observe import Observation, observe_all
 
 VISIBLE_SEED = 0
+NOT_KEPT = Observation(raised="not kept")  # stands for a mistake's case that isn't known here
 
 
 class NothingToCompare(LookupError):

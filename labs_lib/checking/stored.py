@@ -20,13 +20,12 @@ import numpy as np
 
 from ..exercises.kit import Exercise
 from .compare import difference
+from .kernel_mistakes import CASES_TO_NAME
 from .observe import Leaf, Observation
-from .oracle import Mistake, Oracle
+from .oracle import NOT_KEPT, Mistake, Oracle
 from .render import rounded
 
 FOLDER = Path(__file__).parent / "stored_outputs"
-WRONG_CASES_KEPT = 3  # of each wrong kernel
-_LEFT_OUT = Observation(raised="not kept")
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1, "dklen": 32}
 
 
@@ -133,8 +132,8 @@ def _pack_kernel(
     packed: list[dict[str, Any] | None] = []
     kept = 0
     for index, w in enumerate(want):
-        if kept == WRONG_CASES_KEPT:
-            packed.append(_encode(_LEFT_OUT, arrays))
+        if kept == CASES_TO_NAME:
+            packed.append(_encode(NOT_KEPT, arrays))
             continue
         got = mistake.observations[index]
         wrong = bool(difference(item, w, got))
