@@ -199,3 +199,10 @@ def test_links_in_the_documents_lead_somewhere():
     for page in [*pages, *sorted((ROOT / "docs").glob("*.md"))]:
         for target in link.findall(page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_no_two_test_files_share_a_name():
+    """pytest imports a test by its file's name alone: a second one of a name isn't collected."""
+    own = {"__init__.py", "conftest.py"}
+    names = [p.name for p in (ROOT / "tests").rglob("*.py") if p.name not in own]
+    assert sorted(names) == sorted(set(names))

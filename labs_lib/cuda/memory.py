@@ -173,7 +173,11 @@ def phase(tensor: torch.Tensor) -> int:
 
 
 def _regions(signature: Signature, args) -> list[Region]:
-    """The memory behind the tensors; those that overlap become one region."""
+    """The memory behind the tensors; those that overlap become one region.
+
+    Regions stand in the order of the parameters, not of the addresses, which no two runs share:
+    what is found first in them is what a student reads.
+    """
     pieces = []
     for p, value in zip(signature.parameters, args, strict=True):
         if p.pointer and value.numel():
@@ -195,7 +199,8 @@ def _regions(signature: Signature, args) -> list[Region]:
         raise LaunchError(
             f"at most {layout.MAX_REGIONS} tensors and {layout.MAX_ARGS} arguments can be passed"
         )
-    return merged
+    place = {p.name: i for i, p in enumerate(signature.parameters)}
+    return sorted(merged, key=lambda region: min(place[name] for name in region.names))
 
 
 def _as_bytes(region: Region) -> np.ndarray:

@@ -224,6 +224,19 @@ def test_a_result_that_depends_on_the_order_of_blocks_is_found(make):
     assert "block-order" in kinds
 
 
+def test_where_tensors_lie_in_memory_changes_no_word():
+    """Two outputs depend on the order of blocks; the first parameter is named, wherever it lies."""
+    body = "if (threadIdx.x == 0) { first[0] = blockIdx.x; second[0] = blockIdx.x; }"
+    k = cuda.compile(f"__global__ void k(float* first, float* second) {{ {body} }}")
+    memory = torch.zeros(64)
+    said = [
+        [f.message for f in k.trace[4, 32](memory[a:b], memory[c:d]).findings]
+        for a, b, c, d in ((0, 8, 32, 40), (32, 40, 0, 8))
+    ]
+    assert said[0] == said[1]
+    assert any("first[0] comes out different" in message for message in said[0])
+
+
 def test_sums_by_atomics_round_differently_and_that_is_no_dependence(make):
     x = torch.zeros(8)
     trace = make("atomicAdd(&x[0], 0.1f * threadIdx.x + blockIdx.x);").trace[4, 32](x, 8)
