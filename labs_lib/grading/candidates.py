@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -50,7 +51,7 @@ class Sorted:
 
 def sort_files(submission: Submission, courses: Sequence[Course]) -> Sorted:
     """Read each file once and say what it is; nothing is run."""
-    every = [Course(lab) for lab in labs()]
+    every = _every()
     wanted = {course.lab.name for course in courses}
     by_lab: dict[str, list[Candidate]] = defaultdict(list)
     broken: dict[str, str] = {}
@@ -83,6 +84,12 @@ def sort_files(submission: Submission, courses: Sequence[Course]) -> Sorted:
 def parse(candidate: Candidate) -> reading.Reading:
     """Read the file again, to grade it. Raises Unreadable."""
     return _readable(candidate.file)
+
+
+@cache
+def _every() -> tuple[Course, ...]:
+    """All labs, to tell which one a notebook is of; their stubs are read once."""
+    return tuple(Course(lab) for lab in labs())
 
 
 def _readable(file: Handed) -> reading.Reading:

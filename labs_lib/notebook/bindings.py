@@ -17,14 +17,18 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _NO_NAMES = ("__launch_bounds__", "__attribute__", "__align__")
 
 
-@lru_cache(maxsize=64)
 def parse(source: str) -> ast.Module | None:
     """The text's tree, with IPython's magic lines left out.
 
     None where it is no Python, and where it is longer than any answer: a tree takes hundreds of
     times the memory of its text.
     """
-    if len(source) > MAX_CHARS or source.lstrip().startswith("%%"):
+    return None if len(source) > MAX_CHARS else _parsed(source)
+
+
+@lru_cache(maxsize=256)
+def _parsed(source: str) -> ast.Module | None:
+    if source.lstrip().startswith("%%"):
         return None
     lines = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in source.split("\n")]
     try:
@@ -105,7 +109,8 @@ def used_names(source: str) -> set[str]:
 
 def checked_call(source: str) -> str:
     """The exercise whose check a cell's text is; empty for all other text, whatever it is."""
-    return "" if parse(source) is None else checked_exercise(source)
+    called = "check" in source and parse(source) is not None
+    return checked_exercise(source) if called else ""
 
 
 def new_definitions(source: str, known: str) -> str:
