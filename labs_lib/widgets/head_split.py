@@ -1,28 +1,35 @@
-"""Lab 02: where each head lies in memory, with a wrong reshape to compare."""
+"""Lab 02: where each head lies in memory, with a wrong reshape to compare.
+
+front/head_split.mjs computes the same in the browser.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from ..plots.byte_map import byte_map
-from .panel import Panel, choice, head_controls, slider
+from ..plots.byte_map import byte_map, owners
+from .explorer import Explorer
+from .knobs import choice, head_knobs, slider
 
 Split = Callable[[Tensor, int], Tensor]
 
 RIGHT, WRONG, OWN = "cut the width, then swap the axes", "one reshape (wrong)", "your split_heads"
 BYTES = 4  # of a float32
+_UNWRITTEN = "Write split_heads above, run that cell and then this one, or choose another way."
 
 
 def head_split(
     n_head: int = 12, d_model: int = 768, *, seq: int = 10, split: Split | None = None
-) -> Panel:
-    """A panel of where the numbers of each head lie in memory, for any n_head and d_model.
+) -> Explorer:
+    """An explorer of where the numbers of each head lie in memory, for any n_head and d_model.
 
-    The third control takes the right split, or the wrong one that only has the right shape. With
+    The last control takes the right split, or the wrong one that only has the right shape. With
     `split`, a function of x [batch, seq, width] and n_head, there is a third choice: your own.
     """
     ways: dict[str, Split] = {RIGHT: _right, WRONG: _wrong}
@@ -32,14 +39,17 @@ def head_split(
     def draw(figure: Figure, n_head: int, d_model: int, seq: int, way: str) -> str:
         return _draw(figure, ways[way], n_head, d_model, seq)
 
-    controls = {
-        **head_controls(n_head, d_model),
-        "seq": slider("seq", seq, 1, 16, "how many tokens"),
-        "way": choice(
-            "way", ways, "how the width becomes heads", value=RIGHT if split is None else OWN
-        ),
-    }
-    return Panel("Where each head lies in memory", controls, draw, size=(8.0, 3.6))
+    def ask(n_head: int, d_model: int, seq: int, way: str) -> dict[str, Any] | None:
+        return _seen(split, n_head, d_model, seq) if way == OWN else None
+
+    knobs = [
+        *head_knobs(n_head, d_model),
+        slider("seq", seq, 1, 16, "how many tokens"),
+        choice("way", ways, "how the width becomes heads", value=RIGHT if split is None else OWN),
+    ]
+    return Explorer(
+        "Where each head lies in memory", knobs, draw, script="head_split", ask=ask, size=(8.0, 3.6)
+    )
 
 
 def agreement(split: Split, n_head: int, d_model: int, seq: int) -> float:
@@ -50,18 +60,41 @@ def agreement(split: Split, n_head: int, d_model: int, seq: int) -> float:
 
 def _draw(figure: Figure, split: Split, n_head: int, d_model: int, seq: int) -> str:
     try:
-        heads = split(_memory(seq, d_model), n_head)
+        heads = _heads(split, n_head, d_model, seq)
     except NotImplementedError:
         figure.text(0.02, 0.5, "your split_heads is not written yet", fontsize=11)
-        return "Write split_heads above, run that cell and then this one, or choose another way."
-    head_dim = d_model // n_head
-    wanted = (1, n_head, seq, head_dim)
+        return _UNWRITTEN
+    title, sentence = _words(split, heads)
+    byte_map(heads, title=title, ax=figure.add_subplot())
+    return sentence
+
+
+def _seen(split: Split, n_head: int, d_model: int, seq: int) -> dict[str, Any]:
+    """What the browser draws of a split: the head that reads each place of [seq, d_model]."""
+    try:
+        heads = _heads(split, n_head, d_model, seq)
+    except NotImplementedError:
+        return {"empty": "your split_heads is not written yet", "message": _UNWRITTEN}
+    title, sentence = _words(split, heads)
+    owner = owners(heads).astype(np.uint16).tobytes()
+    return {"owner": owner, "title": title, "message": sentence}
+
+
+def _heads(split: Split, n_head: int, d_model: int, seq: int) -> Tensor:
+    """Where a split takes each number from, [n_head, seq, head_dim]; ValueError for its shape."""
+    heads = split(_memory(seq, d_model), n_head)
+    wanted = (1, n_head, seq, d_model // n_head)
     if not isinstance(heads, Tensor) or heads.shape != wanted:
         got = list(heads.shape) if isinstance(heads, Tensor) else type(heads).__name__
         raise ValueError(f"the split gave {got}; [1, n_head, seq, head_dim] is {list(wanted)}")
-    share = agreement(split, n_head, d_model, seq)
-    byte_map(heads[0], title=_title(share, n_head, head_dim), ax=figure.add_subplot())
-    return f"{_distances(heads[0])} {_judgement(share, n_head, seq)}"
+    return heads[0]
+
+
+def _words(split: Split, heads: Tensor) -> tuple[str, str]:
+    n_head, seq, head_dim = heads.shape
+    share = agreement(split, n_head, n_head * head_dim, seq)
+    sentence = f"{_distances(heads)} {_judgement(share, n_head, seq)}"
+    return _title(share, n_head, head_dim), sentence
 
 
 def _title(share: float, n_head: int, head_dim: int) -> str:

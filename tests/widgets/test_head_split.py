@@ -17,11 +17,11 @@ def test_the_wrong_reshape_is_seen_and_counted():
     panel = head_split(12, 768, seq=10)
     assert "Every number is where it belongs." in panel.message
     assert "768 to its next token, 64 to the next head." in panel.message
-    right_picture = panel.image.value
+    right_picture = panel.picture
     panel.way = WRONG
     assert "1.67 %" in panel.message
     assert "64 to its next token, 640 to the next head." in panel.message
-    assert panel.image.value != right_picture
+    assert panel.picture != right_picture
 
 
 def test_agreement_of_the_wrong_reshape_is_what_a_count_by_hand_gives():
@@ -49,7 +49,7 @@ def test_every_pair_is_drawn_or_explained_and_never_raises(way):
             panel.set(n_head=n_head, d_model=d_model)
             assert not panel.failed, panel.message
             assert panel.legal == (d_model % n_head == 0)
-            assert panel.legal or panel.offers.children
+            assert panel.legal or panel.offers
 
 
 def test_a_function_of_ones_own_is_drawn_and_its_mistakes_shown():

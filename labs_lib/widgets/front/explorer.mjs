@@ -1,0 +1,189 @@
+// Puts an explorer together: controls, what doesn't fit and its way out, one picture, one sentence.
+//
+// explorer({height(width, s), draw(pen, s), ...}) gives what anywidget asks for. `s` holds the
+// value of every control by name; draw returns the sentence, or throws. Optional parts:
+//   rules: [s => null | {why, offers, width, parts, title, label}]   further than the pair's own
+//   follow: {n_kv_head: "n_head"}   moves along as long as both are equal
+//   limits(s): {step: [low, high]}  of a control, where other controls decide them
+//   asks(s): whether Python has to run a student's function for this setting; its answer comes as
+//     s.own {of, message, ...}, and draw is called with it once it is there
+
+const WIDEST = 1000;
+const NARROWEST = 280;
+
+function explorer(spec) {
+  return {
+    render({ model, el }) {
+      const shown = new Shown(spec, model, el);
+      return () => shown.close();
+    },
+  };
+}
+
+class Shown {
+  constructor(spec, model, el) {
+    Object.assign(this, { spec, model, el, rev: 0, frame: 0, drawn: {} });
+    this.knobs = model.get("knobs");
+    this.name = model.get("title");
+    this.build();
+    this.listen();
+    this.paint();
+  }
+
+  build() {
+    this.controls = {};
+    const row = element("div", { class: "labs-controls" });
+    for (const knob of this.knobs) {
+      const made = control(knob, (value) => this.move({ [knob.name]: value }));
+      this.controls[knob.name] = made;
+      row.append(made.root);
+    }
+    this.offers = element("div", { class: "labs-offers" });
+    this.canvas = element("canvas", { role: "img" });
+    this.status = element("p", { role: "status", class: "labs-sentence" });
+    const parts = [row, this.offers, this.canvas, this.status];
+    const section = { class: "labs-explorer", role: "group", "aria-label": this.name };
+    this.root = element("div", section, ...parts);
+    this.el.append(this.root);
+  }
+
+  listen() {
+    this.again = () => this.later();
+    for (const name of [...this.knobs.map((knob) => knob.name), "own"]) {
+      this.model.on(`change:${name}`, this.again);
+    }
+    this.resized = new ResizeObserver(this.again);
+    this.resized.observe(this.el);
+    this.restyled = new MutationObserver(this.again);
+    const attributeFilter = ["data-jp-theme-name", "data-jp-theme-light", "class"];
+    this.restyled.observe(document.body, { attributes: true, attributeFilter });
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.scheme.addEventListener("change", this.again);
+  }
+
+  close() {
+    this.model.off(null, this.again);
+    for (const made of Object.values(this.controls)) made.still();
+    this.resized.disconnect();
+    this.restyled.disconnect();
+    this.scheme.removeEventListener("change", this.again);
+    cancelAnimationFrame(this.frame);
+  }
+
+  values() {
+    return Object.fromEntries(this.knobs.map(({ name }) => [name, this.model.get(name)]));
+  }
+
+  move(moved) {
+    const before = this.values();
+    for (const [name, leader] of Object.entries(this.spec.follow ?? {})) {
+      if (leader in moved && before[name] === before[leader]) moved[name] = moved[leader];
+    }
+    for (const [name, value] of Object.entries(moved)) this.model.set(name, value);
+    this.model.save_changes();
+    this.later();
+  }
+
+  // All moves before the next frame make one picture.
+  later() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.paint();
+    });
+  }
+
+  paint() {
+    if (!this.el.isConnected) return; // the observer of its size calls again
+    const room = Math.floor(this.root.clientWidth) || this.drawn.width || 700;
+    const width = Math.min(WIDEST, Math.max(NARROWEST, room));
+    const s = this.settings();
+    let sentence, wrong;
+    try {
+      [sentence, wrong] = this.picture(s, width);
+    } catch (error) {
+      const pen = new Pen(this.canvas, width, 60, theme_of(this.root));
+      pen.text("no picture: see the sentence below", 12, 30);
+      [sentence, wrong] = [`This setting raised ${error.name}: ${error.message}`, true];
+    }
+    this.say(sentence, wrong);
+    this.drawn = { width };
+    this.canvas.dataset.rev = ++this.rev;
+  }
+
+  settings() {
+    const s = this.values();
+    for (const [name, [low, high]] of Object.entries(this.spec.limits?.(s) ?? {})) {
+      this.controls[name].limit(low, high);
+      s[name] = Math.min(high, Math.max(low, s[name]));
+    }
+    for (const [name, made] of Object.entries(this.controls)) made.show(s[name]);
+    return s;
+  }
+
+  // Draws what the settings say; gives the sentence, and whether something is wrong.
+  picture(s, width) {
+    const theme = theme_of(this.root);
+    const broken = this.misfit(s);
+    this.offer(broken);
+    if (broken) {
+      draw_misfit(new Pen(this.canvas, width, 150, theme), broken);
+      return [`Not allowed: ${broken.why}.`, true];
+    }
+    const height = this.spec.height(width, s);
+    const pen = new Pen(this.canvas, width, height, theme);
+    const own = this.model.get("own");
+    if (!this.spec.asks?.(s)) return [this.spec.draw(pen, s, this.model), false];
+    if (!answers(own, s)) {
+      pen.text("your function is asked for these numbers", 12, 30);
+      return ["Python runs your function for this setting; without a kernel it can't.", false];
+    }
+    if (own.empty) pen.text(own.empty, 12, 30);
+    else this.spec.draw(pen, { ...s, own }, this.model);
+    return [own.message, own.failed];
+  }
+
+  misfit(s) {
+    const rules = [...(this.spec.explicit ? [] : [pair_rule]), ...(this.spec.rules ?? [])];
+    for (const rule of rules) {
+      const broken = rule(s);
+      if (broken) return broken;
+    }
+    return null;
+  }
+
+  offer(broken) {
+    const wanted = broken ? broken.offers.filter(([name, value]) => this.takes(name, value)) : [];
+    const key = JSON.stringify(wanted);
+    if (this.offered === key) return;
+    this.offered = key;
+    const made = wanted.map(([name, value]) => {
+      const other = broken.kept?.[name];
+      const words = `set ${name} to ${value}${other ? `; ${other} stays` : ""}`;
+      return button(`${name} = ${value}`, () => this.take(name, value), words);
+    });
+    this.offers.replaceChildren(...made);
+  }
+
+  takes(name, value) {
+    const knob = this.knobs.find((one) => one.name === name);
+    return knob !== undefined && value >= knob.low && value <= knob.high;
+  }
+
+  // The button goes with the offer; who pressed it by a key goes on at the control.
+  take(name, value) {
+    this.controls[name].first.focus();
+    this.move({ [name]: value });
+  }
+
+  say(sentence, wrong) {
+    if (this.status.textContent !== sentence) this.status.textContent = sentence;
+    this.status.classList.toggle("labs-wrong", Boolean(wrong));
+    this.canvas.setAttribute("aria-label", `${this.name}. ${sentence}`);
+  }
+}
+
+// Whether Python's answer is about these settings.
+function answers(own, s) {
+  return Boolean(own?.of) && Object.keys(own.of).every((name) => own.of[name] === s[name]);
+}

@@ -1,0 +1,67 @@
+"""Which settings of an explorer don't go together, why, and the nearest that do.
+
+front/rules.mjs says the same in the browser; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from ..config import AttentionConfig, nearest_d_model, nearest_n_head
+from ..plots.rows import split_bar
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """What doesn't fit: a sentence, ways out as (control, value), and a width cut into parts."""
+
+    why: str
+    offers: tuple[tuple[str, int], ...]
+    width: int
+    parts: int
+    title: str
+    label: str = ""
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the width, its parts, and what is left over."""
+        ax = figure.add_subplot()
+        split_bar(self.width, self.parts, ax=ax, title=self.title)
+        if self.label:
+            ax.set_xlabel(self.label)
+
+
+def pair_rule(values: Mapping[str, Any]) -> Misfit | None:
+    """d_model must divide into n_head, where there are both."""
+    if not {"n_head", "d_model"} <= set(values):
+        return None
+    n_head, d_model = values["n_head"], values["d_model"]
+    why = _refused(d_model, n_head)
+    if why is None:
+        return None
+    offers = [("d_model", width) for width in nearest_d_model(d_model, n_head)]
+    offers += [("n_head", count) for count in nearest_n_head(d_model, n_head)]
+    return Misfit(why, tuple(offers), d_model, n_head, "These heads don't fit")
+
+
+def group_rule(values: Mapping[str, Any]) -> Misfit | None:
+    """n_kv_head must divide n_head; stands behind the pair's rule."""
+    n_head, n_kv_head = values["n_head"], values["n_kv_head"]
+    why = _refused(values["d_model"], n_head, n_kv_head)
+    if why is None:
+        return None
+    offers = tuple(("n_kv_head", count) for count in nearest_n_head(n_head, n_kv_head))
+    label = f"the {n_head} heads, to be shared out among {n_kv_head} keys"
+    parts = min(n_head, n_kv_head)
+    return Misfit(why, offers, n_head, parts, "These groups don't fit", label)
+
+
+def _refused(*sizes: int) -> str | None:
+    try:
+        AttentionConfig(*sizes)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,56 @@
+"""What an explorer looks like where no browser runs it: one picture and one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..plots.style import bare_figure, look, png
+from .rules import Misfit
+
+Draw = Callable[..., str]
+Rule = Callable[[Mapping[str, Any]], Misfit | None]
+
+
+class Still:
+    """The picture and the sentence of one setting.
+
+    `draw(figure, **values) -> str` fills the figure and gives the sentence; it isn't called where a
+    rule finds a misfit. An error in it is kept as the sentence, never raised.
+    """
+
+    def __init__(
+        self,
+        draw: Draw,
+        values: Mapping[str, Any],
+        rules: Iterable[Rule] = (),
+        size: tuple[float, float] = (7.0, 3.2),
+    ) -> None:
+        self.figure = bare_figure(*size)
+        self.failed = False
+        found = (rule(values) for rule in rules)
+        self.misfit = next((misfit for misfit in found if misfit is not None), None)
+        with look():
+            self.message = self._drawn(draw, values)
+
+    @property
+    def picture(self) -> bytes:
+        """The bytes of a PNG."""
+        return png(self.figure)
+
+    def _drawn(self, draw: Draw, values: Mapping[str, Any]) -> str:
+        try:
+            if self.misfit is None:
+                return str(draw(self.figure, **values))
+            self.misfit.draw(self.figure)
+            return f"Not allowed: {self.misfit.why}."
+        except Exception as error:  # a student's function may raise anything
+            self.failed = True
+            self.figure.clear()
+            self.figure.text(0.02, 0.5, "no picture: see the sentence below", fontsize=11)
+            return raised(error)
+
+
+def raised(error: Exception) -> str:
+    """The sentence on an error that a setting raised."""
+    return f"This setting raised {type(error).__name__}: {error}"

@@ -1,0 +1,178 @@
+"""Explorers in a real JupyterLab: drawn, moved by the keyboard, equal to Python, without a kernel.
+
+Tests run in this order on one page, and the last of them takes the kernel away.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from explorer_table import EXPLORERS
+
+pytestmark = pytest.mark.slow
+KERNEL = "window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel"
+FITS = "e => e.scrollWidth <= e.clientWidth"
+SLEEP = "{code: 'import time; time.sleep(1.5)'}"
+BY_NAME = pytest.mark.parametrize("row", EXPLORERS, ids=lambda row: row.name)
+PLAIN = pytest.mark.parametrize(
+    "row", [row for row in EXPLORERS if not row.own], ids=lambda row: row.name
+)
+MISFITS = pytest.mark.parametrize(
+    "row", [row for row in EXPLORERS if row.illegal and not row.own], ids=lambda row: row.name
+)
+
+
+def shown(notebook, row):
+    return notebook.explorer(EXPLORERS.index(row))
+
+
+def knob(explorer, name):
+    return explorer.get_by_label(name, exact=True)
+
+
+def sentence(explorer):
+    return explorer.get_by_role("status").inner_text().strip().removeprefix("▲ ")
+
+
+def soon(found, wanted, seconds=5.0):
+    """What `found()` gives, once it is `wanted` or the time is up."""
+    end = time.monotonic() + seconds
+    while (got := found()) != wanted and time.monotonic() < end:
+        time.sleep(0.05)
+    return got
+
+
+def back_to_the_first_setting(notebook, row):
+    code = f"w_{row.name}.set(**{{s['name']: v for s, v in zip(w.knobs, first)}})"
+    notebook.python(f"w = w_{row.name}\nfirst = [s['first'] for s in w.knobs]\n{code}")
+
+
+@BY_NAME
+def test_the_browser_says_what_python_says(notebook, row):
+    """Two computations, one in JavaScript and one in torch, at sizes that hide nothing."""
+    explorer = shown(notebook, row)
+    assert sentence(explorer) == notebook.python(f"print(w_{row.name}.message, end='')")
+    for setting in row.settings:
+        told = notebook.python(f"w_{row.name}.set(**{setting!r}); print(w_{row.name}.message)")
+        assert soon(lambda: sentence(explorer), told.strip()) == told.strip(), setting
+    back_to_the_first_setting(notebook, row)
+
+
+@PLAIN
+def test_arrow_keys_move_it_within_a_frame_or_two_and_python_knows(notebook, row, latencies):
+    explorer = shown(notebook, row)
+    before = notebook.python(f"print(w_{row.name}.{row.moves}, end='')")
+    knob(explorer, row.moves).focus()
+    canvas, seen = explorer.locator("canvas"), latencies.setdefault(row.name, [])
+    for key in row.keys * 10:
+        seen.append(notebook.pressed(canvas, key))
+    assert sorted(seen)[10] < 200, "a move waits for something"  # `labs bench widgets`: the bar
+    assert sentence(explorer) in canvas.get_attribute("aria-label")
+    notebook.page.keyboard.press(row.keys[0])
+    value = f"print(w_{row.name}.{row.moves}, end='')"
+    assert soon(lambda: notebook.python(value) != before, True)
+    notebook.page.keyboard.press(row.keys[1])
+    assert soon(lambda: notebook.python(value), before) == before
+
+
+@PLAIN
+def test_thirty_fast_keys_end_at_the_last_value_at_once(notebook, row):
+    explorer = shown(notebook, row)
+    moved = knob(explorer, row.moves)
+    moved.focus()
+    for _ in range(15):
+        for key in row.keys:
+            notebook.page.keyboard.press(key)
+    start = time.monotonic()
+    notebook.page.keyboard.press("End")
+    last = moved.get_attribute("max") or moved.evaluate("list => list.options.length - 1")
+    assert soon(moved.input_value, str(last)) == str(last)
+    notebook.page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert time.monotonic() - start < 1.5
+    value = f"print(w_{row.name}.message.strip(), end='')"
+    assert soon(lambda: notebook.python(value) == sentence(explorer), True)
+    back_to_the_first_setting(notebook, row)
+
+
+@MISFITS
+def test_an_illegal_setting_is_explained_and_left_by_the_keyboard(notebook, row):
+    explorer, (name, value) = shown(notebook, row), row.illegal
+    typed = explorer.get_by_label(f"{name}, typed", exact=True)
+    typed.focus()
+    notebook.page.keyboard.press("ControlOrMeta+a")
+    notebook.page.keyboard.type(str(value))
+    notebook.page.keyboard.press("Enter")
+    told = f"Not allowed: {name if name != 'n_head' else 'd_model'}="
+    assert soon(lambda: sentence(explorer).startswith(told), True), sentence(explorer)
+    assert soon(lambda: notebook.python(f"print(w_{row.name}.legal, end='')"), "False") == "False"
+    python = notebook.python(f"print(*(f'{{n}} = {{v}}' for n, v in w_{row.name}.offers), sep=',')")
+    ways_out = explorer.locator(".labs-offers button")
+    assert ",".join(ways_out.all_inner_texts()) == python.strip()
+    ways_out.first.focus()
+    notebook.page.keyboard.press("Enter")
+    assert soon(ways_out.count, 0) == 0
+    assert soon(lambda: notebook.python(f"print(w_{row.name}.legal, end='')"), "True") == "True"
+    assert notebook.page.evaluate("document.activeElement.tagName") == "INPUT"
+    back_to_the_first_setting(notebook, row)
+
+
+@PLAIN
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_both_themes_and_both_widths_are_fit_to_be_read(notebook, row, theme, kept):
+    """axe finds nothing serious, nothing is wider than its column; the pictures are kept."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    notebook.command("apputils:change-theme", {"theme": f"JupyterLab {theme}"})
+    name = f"JupyterLab {theme}"
+    current = "document.body.dataset.jpThemeName"
+    assert soon(lambda: notebook.page.evaluate(current), name) == name
+    explorer = shown(notebook, row)
+    paper = "[...document.querySelectorAll('.labs-explorer')].map(e => getComputedStyle(e).color)"
+    light = [c.startswith(("rgba(0", "rgb(0")) for c in notebook.page.evaluate(paper)]
+    assert light == [theme == "Light"] * len(light)
+    for width in (1000, 600):
+        notebook.page.set_viewport_size({"width": width, "height": 900})
+        assert soon(lambda: explorer.evaluate(FITS), True)
+        explorer.screenshot(path=kept / f"{row.name}-{theme.lower()}-{width}.png")
+    notebook.page.set_viewport_size({"width": 1000, "height": 900})
+    explorer.evaluate("e => e.id = 'looked-at'")
+    found = Axe().run(notebook.page, "#looked-at").response["violations"]
+    explorer.evaluate("e => e.removeAttribute('id')")
+    serious = [v for v in found if v["impact"] in ("serious", "critical")]
+    assert not serious, json.dumps([(v["id"], v["nodes"][0]["html"]) for v in serious], indent=1)
+
+
+@PLAIN
+def test_it_moves_while_python_is_busy(notebook, row):
+    explorer = shown(notebook, row)
+    knob(explorer, row.moves).focus()
+    notebook.page.evaluate(f"void {KERNEL}.requestExecute({SLEEP})")
+    start = time.monotonic()
+    for key in row.keys:
+        notebook.pressed(explorer.locator("canvas"), key)
+    assert time.monotonic() - start < 1.3, "it waited for Python"
+
+
+@pytest.fixture(scope="module")
+def without_a_kernel(notebook):
+    """The same page after its kernel was restarted: nothing of Python's is left."""
+    notebook.page.evaluate(f"async () => {{ await {KERNEL}.restart(); }}")
+    assert "ERROR" in notebook.python(f"print(w_{EXPLORERS[0].name})")
+    return notebook
+
+
+@BY_NAME
+def test_it_moves_after_the_kernel_is_gone(without_a_kernel, row):
+    explorer = shown(without_a_kernel, row)
+    knob(explorer, row.moves).focus()
+    before = explorer.locator("canvas").get_attribute("data-rev")
+    for key in row.keys:
+        without_a_kernel.pressed(explorer.locator("canvas"), key)
+    assert int(explorer.locator("canvas").get_attribute("data-rev")) >= int(before) + 2
+
+
+def test_the_console_is_silent_and_nothing_off_this_machine_was_asked(without_a_kernel):
+    assert without_a_kernel.errors == []
+    assert without_a_kernel.strays == []
