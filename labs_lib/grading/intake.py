@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import UsageError
+from ..notebook.archives import MAX_ARCHIVE_BYTES, members
 from ..notebook.reading import MAX_BYTES, Unreadable
 from . import names
-from .archives import MAX_ARCHIVE_BYTES, members
 from .names import Roster
 from .owners import MANIFEST, Entry, distinct, is_zip, owner_of_all, owners
 

@@ -12,8 +12,9 @@ import pytest
 
 from labs_lib.errors import UsageError
 from labs_lib.exercises import labs
-from labs_lib.grading import archives, names
+from labs_lib.grading import names
 from labs_lib.grading.intake import collect
+from labs_lib.notebook import archives
 from labs_lib.notebook.reading import Unreadable
 
 NOTEBOOK = b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}'

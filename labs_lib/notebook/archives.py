@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ..notebook.reading import MAX_BYTES, Unreadable
+from .reading import MAX_BYTES, Unreadable
 
 MAX_MEMBERS = 20_000
 MAX_TOTAL_BYTES = 4 << 30
