@@ -25,6 +25,7 @@ import nbformat
 
 from labs_lib.bench.rows import Unavailable
 
+SETTINGS = Path(__file__).parents[1] / "workbook" / "jupyter"  # as `labs start` has them
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -157,8 +158,6 @@ def _program() -> str | None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    from labs_lib.workbook.start import SETTINGS
-
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "LABS_"))}
     own = folder / ".jupyter"
     for part in ("CONFIG", "DATA", "RUNTIME"):

@@ -1,4 +1,7 @@
-"""Lab 01: move the query, a key, the mask and the scale; watch one row of weights."""
+"""Lab 01: move the query, a key, the mask and the scale; watch one row of weights.
+
+front/attention_row.mjs computes the same in the browser; a student's own function runs here.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 from matplotlib.figure import Figure
 
 from ..plots.rows import weights_row
 from ..plots.style import COLOURS, INK
-from .panel import Panel, choice, head_controls, slider
+from .explorer import Explorer
+from .knobs import choice, head_knobs, slider, tick
 
 N_TOKEN = 7
 MOST_WIDTH = 1536
@@ -21,27 +24,33 @@ SCALES = ("1/√head_dim", "1/√d_model", "none")
 Attend = Callable[..., Any]
 
 
-def attention_row(attend: Attend | None = None, *, n_head: int = 12, d_model: int = 768) -> Panel:
-    """A panel on one row of attention: 7 queries and 7 keys of standard deviation 1.
+def attention_row(
+    attend: Attend | None = None, *, n_head: int = 12, d_model: int = 768
+) -> Explorer:
+    """An explorer of one row of attention: 7 queries and 7 keys of standard deviation 1.
 
     `attend(q, k, v, mask)` computes the row, given torch tensors of shape [1, 1, seq, head_dim]; by
-    default, or while it raises NotImplementedError, the row is computed here.
+    default, or while it raises NotImplementedError, the row is the course's own.
     """
-    controls = {
-        **head_controls(n_head, d_model, most_width=MOST_WIDTH),
-        "query": slider("query", 3, 0, N_TOKEN - 1, "which token asks"),
-        "key": slider("key", 1, 0, N_TOKEN - 1, "which key is moved"),
-        "pull": slider("pull", 0.0, -6.0, 6.0, "how much the score of that key rises", step=0.5),
-        "scale": choice("scale", SCALES, "what the dot products are multiplied by"),
-        "causal": widgets.Checkbox(
-            value=False,
-            description="causal: the query sees no later key",
-            indent=False,
-            layout={"width": "300px", "margin": "2px 2px 2px 18px"},
-            tooltip="the causal mask",
-        ),
-    }
-    return Panel("One row of attention", controls, _Row(attend), size=(8.0, 3.0))
+    knobs = [
+        *head_knobs(n_head, d_model, most_width=MOST_WIDTH),
+        slider("query", 3, 0, N_TOKEN - 1, "which token asks"),
+        slider("key", 1, 0, N_TOKEN - 1, "which key is moved"),
+        slider("pull", 0.0, -6.0, 6.0, "how much the score of that key rises", step=0.5),
+        choice("scale", SCALES, "what the dot products are multiplied by"),
+        tick("causal", False, "causal: the query sees no later key"),
+    ]
+    row = _Row(attend)
+    data = {"tokens": row.tokens.astype(np.float32).tobytes(), "asks": attend is not None}
+    return Explorer(
+        "One row of attention",
+        knobs,
+        row,
+        script="attention_row",
+        ask=row.asked,
+        data=data,
+        size=(8.0, 3.0),
+    )
 
 
 class _Row:
@@ -50,7 +59,19 @@ class _Row:
     def __init__(self, attend: Attend | None) -> None:
         self.attend = attend
         rng = np.random.Generator(np.random.PCG64(7))
-        self.tokens = rng.uniform(-(3**0.5), 3**0.5, size=(2, N_TOKEN, MOST_WIDTH))
+        uniform = rng.uniform(-(3**0.5), 3**0.5, size=(2, N_TOKEN, MOST_WIDTH))
+        self.tokens = uniform.astype(np.float32).astype(np.float64)  # as the browser gets them
+
+    def asked(self, **settings: Any) -> dict[str, Any] | None:
+        """What a student's function makes of the row, for the browser."""
+        if self.attend is None:
+            return None
+        scores, mask = self._scores(**settings)
+        weights, whose = self._weights(scores, mask, settings)
+        return {
+            "weights": [float(weight) for weight in weights],
+            "message": _sentence(settings, scores[mask], weights) + whose,
+        }
 
     def __call__(self, figure: Figure, **settings: Any) -> str:
         scores, mask = self._scores(**settings)

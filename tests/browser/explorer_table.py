@@ -42,6 +42,15 @@ def split(x, n_head):
     return parts if n_head == 2 else x.reshape(parts.shape)
 """
 
+# Even weights with four heads, not written for two, of a wrong shape for three, else torch's own.
+ATTEND = """
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+def attend(q, k, v, mask=None):
+    if q.shape[-1] == 384: raise NotImplementedError
+    if q.shape[-1] == 256: return q
+    return v.mean(-2, keepdim=True) if q.shape[-1] == 192 else sdpa(q, k, v, attn_mask=mask)
+"""
+
 EXPLORERS = (
     Row(
         "head_split",
@@ -69,5 +78,24 @@ EXPLORERS = (
             {"n_head": 32, "d_model": 1536, "seq": 16, "way": "your split_heads"},
         ),
         own=SPLIT,
+    ),
+    Row(
+        "attention_row",
+        "attention_row()",
+        moves="query",
+        settings=(
+            {"n_head": 1, "d_model": 1536, "scale": "none"},
+            {"n_head": 12, "d_model": 96, "scale": "1/√d_model", "causal": True, "query": 2},
+            {"query": 0, "pull": 6.0, "key": 0},
+            {"query": 5, "pull": -3.5, "key": 2, "causal": False, "scale": "1/√head_dim"},
+            {"n_head": 7},
+        ),
+    ),
+    Row(
+        "own_row",
+        "attention_row(attend)",
+        moves="query",
+        settings=({"n_head": 4}, {"query": 1}, {"n_head": 2}, {"n_head": 3}, {"n_head": 6}),
+        own=ATTEND,
     ),
 )

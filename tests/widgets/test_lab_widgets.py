@@ -87,5 +87,5 @@ def test_a_stub_is_said_to_be_one_and_a_wrong_function_shows_its_own_row():
 
 def test_its_inputs_are_the_same_every_time():
     one, other = attention_row(), attention_row()
-    assert one.image.value == other.image.value
+    assert one.picture == other.picture
     assert np.array_equal(one.draw.tokens, other.draw.tokens)

@@ -1,6 +1,7 @@
 """The explorers' JavaScript: shared parts and one module for each, put together as one module.
 
 colours.mjs, pen.mjs      one look: cividis, both themes, a canvas with axes and numbers
+words.mjs                 numbers in words, as Python writes them
 rules.mjs                 what doesn't fit, and its nearest neighbours
 controls.mjs              named controls that the keyboard moves
 explorer.mjs              controls, picture and sentence put together
@@ -12,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-SHARED = ("colours", "pen", "rules", "controls", "explorer")
+SHARED = ("colours", "words", "pen", "rules", "controls", "explorer")
 FOLDER = Path(__file__).parent
 
 

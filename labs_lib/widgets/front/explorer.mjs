@@ -7,9 +7,11 @@
 //   limits(s): {step: [low, high]}  of a control, where other controls decide them
 //   asks(s): whether Python has to run a student's function for this setting; its answer comes as
 //     s.own {of, message, ...}, and draw is called with it once it is there
+//   partial: true where draw also shows something before that, with s.own null
 
 const WIDEST = 1000;
 const NARROWEST = 280;
+const WAITING = "Python runs your function for this setting; without a kernel it can't.";
 
 function explorer(spec) {
   return {
@@ -68,6 +70,7 @@ class Shown {
     this.restyled.disconnect();
     this.scheme.removeEventListener("change", this.again);
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.waiting);
   }
 
   values() {
@@ -98,6 +101,7 @@ class Shown {
     const room = Math.floor(this.root.clientWidth) || this.drawn.width || 700;
     const width = Math.min(WIDEST, Math.max(NARROWEST, room));
     const s = this.settings();
+    clearTimeout(this.waiting);
     let sentence, wrong;
     try {
       [sentence, wrong] = this.picture(s, width);
@@ -127,20 +131,34 @@ class Shown {
     const broken = this.misfit(s);
     this.offer(broken);
     if (broken) {
+      this.paler = false;
       draw_misfit(new Pen(this.canvas, width, 150, theme), broken);
       return [`Not allowed: ${broken.why}.`, true];
     }
-    const height = this.spec.height(width, s);
-    const pen = new Pen(this.canvas, width, height, theme);
-    const own = this.model.get("own");
-    if (!this.spec.asks?.(s)) return [this.spec.draw(pen, s, this.model), false];
-    if (!answers(own, s)) {
-      pen.text("your function is asked for these numbers", 12, 30);
-      return ["Python runs your function for this setting; without a kernel it can't.", false];
+    const asks = this.spec.asks?.(s, this.model);
+    const own = asks && answers(this.model.get("own"), s) ? this.model.get("own") : null;
+    if (asks && !own && !this.spec.partial) return this.wait(width, theme);
+    this.paler = false;
+    const pen = new Pen(this.canvas, width, this.spec.height(width, s), theme);
+    if (own?.empty) {
+      pen.text(own.empty, 12, 30);
+      return [own.message, own.failed];
     }
-    if (own.empty) pen.text(own.empty, 12, 30);
-    else this.spec.draw(pen, { ...s, own }, this.model);
-    return [own.message, own.failed];
+    return [this.spec.draw(pen, { ...s, own }, this.model), own?.failed];
+  }
+
+  // Python is asked: what was there stays, paler. Where no answer comes, that is said after a while.
+  wait(width, theme) {
+    if (this.drawn.width !== width) new Pen(this.canvas, width, 60, theme);
+    else if (!this.paler) {
+      const on = this.canvas.getContext("2d");
+      on.globalAlpha = 0.6;
+      on.fillStyle = theme.paper;
+      on.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    }
+    this.paler = true;
+    this.waiting = setTimeout(() => this.say(WAITING, false), 400);
+    return [this.status.textContent, false];
   }
 
   misfit(s) {

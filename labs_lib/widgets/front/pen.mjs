@@ -149,10 +149,3 @@ function number(value, digits) {
   if (digits !== undefined) return fixed(value, digits);
   return Number(value.toPrecision(10)).toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
-
-// As Python's f"{value:,.2f}".
-function fixed(value, digits) {
-  const [whole, part] = value.toFixed(digits).split(".");
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return part === undefined ? grouped : `${grouped}.${part}`;
-}
