@@ -18,6 +18,7 @@ from ..notebook.cells import checked_exercise, exercise_name, role
 
 VARIABLE = "LABS_CELL_REPORT"
 MOST_TEXT = 20_000
+TOLD = "told"  # the tag of a cell whose words `labs check` repeats
 
 
 class KernelDied(RuntimeError):
@@ -68,6 +69,7 @@ def _record(item: Any, call: Any) -> dict[str, Any]:
         "exercise": exercise_name(cell) or checked or "",
         "role": "check" if checked else role(cell),
         "first_line": next((x for x in cell.source.splitlines() if x.strip()), "")[:80],
+        "told": TOLD in cell.metadata.get("tags", []),
         "ok": not failed,
         "stdout": stdout[:MOST_TEXT],
         "ename": ename,

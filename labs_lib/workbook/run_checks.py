@@ -38,12 +38,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcomes of a notebook's exercises, in the course's order, and what else went wrong."""
+    """The outcomes of a notebook's exercises, in the course's order, and what else went wrong.
+
+    `told` is what its cells with the tag `told` printed.
+    """
 
     notebook: Path
     lab: Lab
     outcomes: list[Outcome]
     notes: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -84,7 +88,8 @@ def run_checks(notebook: Path, lab: Lab, seconds: float = CELL_SECONDS) -> Repor
         for item in exercises(lab.number)
     ]
     notes = [_note(r) for r in records if r["role"] != "check" and not r["ok"]]
-    return Report(notebook, lab, outcomes, notes)
+    told = [line for r in records if r["told"] and r["ok"] for line in r["stdout"].splitlines()]
+    return Report(notebook, lab, outcomes, notes, told)
 
 
 def lab_of(notebook: Path) -> Lab:
@@ -114,6 +119,8 @@ def show(report: Report, console: Console) -> None:
         console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
     count = sum(one.outcome == "PASS" for one in report.outcomes)
     console.print(f"  {count} of {len(report.outcomes)} pass", soft_wrap=True)
+    for line in report.told:
+        console.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _chosen(which: Sequence[str]) -> list[Path]:
