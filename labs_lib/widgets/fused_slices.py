@@ -1,7 +1,8 @@
 """Lab 03: the wide projection matrix, cut by head.
 
 Move n_head and d_model, pick a head, and see which numbers of the wide matrix are its own: in W_Q
-alone, or in a fused W_QKV in either of its layouts.
+alone, or in a fused W_QKV in either of its layouts. front/fused_slices.mjs computes the same in the
+browser; a student's own function runs here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ..plots.style import COLOURS
-from .panel import Panel, choice, head_controls, slider
+from .explorer import Explorer
+from .knobs import choice, head_knobs, slider
 
 LETTERS = ("q", "k", "v")
 LAYOUTS = ("W_Q", "W_QKV, stacked", "W_QKV, interleaved")
@@ -27,17 +29,17 @@ _MOST_PIXELS = 384
 
 def fused_slices(
     stack: Callable[..., Any] | None = None, *, n_head: int = 12, d_model: int = 768, head: int = 5
-) -> Panel:
-    """A panel that shows which part of the wide matrix belongs to a head.
+) -> Explorer:
+    """An explorer of which part of the wide matrix belongs to a head.
 
     With `stack`, a function like the lab's stack_projections, the picture of W_Q is what that
-    function makes of small matrices; a function that fails is explained in the panel.
+    function makes of small matrices; a function that fails is explained below.
     """
-    controls = {
-        **head_controls(n_head, d_model),
-        "head": slider("head", head, 0, 31, "the head that is shown in full colour"),
-        "matrix": choice("matrix", LAYOUTS, "one letter alone, or all three in one"),
-    }
+    knobs = [
+        *head_knobs(n_head, d_model),
+        slider("head", head, 0, 31, "the head that is shown in full colour"),
+        choice("matrix", LAYOUTS, "one letter alone, or all three in one"),
+    ]
 
     def draw(figure: Figure, n_head: int, d_model: int, head: int, matrix: str) -> str:
         if head >= n_head:
@@ -48,7 +50,20 @@ def fused_slices(
             return _draw_own(ax, stack, n_head, d_model, head)
         return _draw_blocks(ax, n_head, d_model, head, matrix)
 
-    return Panel("a wide projection matrix, cut by head", controls, draw, size=(7.4, 3.6))
+    def ask(n_head: int, d_model: int, head: int, matrix: str) -> dict[str, Any] | None:
+        if stack is None or matrix != LAYOUTS[0] or head >= n_head:
+            return None
+        return _seen(stack, n_head, d_model, head)
+
+    return Explorer(
+        "a wide projection matrix, cut by head",
+        knobs,
+        draw,
+        script="fused_slices",
+        ask=ask,
+        data={"asks": stack is not None},
+        size=(7.4, 3.6),
+    )
 
 
 def blocks_of_head(n_head: int, head_dim: int, head: int, matrix: str) -> list[tuple[str, int]]:
@@ -88,25 +103,48 @@ def _draw_blocks(ax: Axes, n_head: int, d_model: int, head: int, matrix: str) ->
 
 
 def _draw_own(ax: Axes, stack: Callable[..., Any], n_head: int, d_model: int, head: int) -> str:
+    owner, sentence = _made(stack, n_head, d_model)
+    if owner is None:
+        ax.set_axis_off()
+        return sentence
+    ax.imshow(_painted(owner, head), extent=(0, d_model, d_model, 0), aspect="auto")
+    _name_axes(ax, d_model, d_model)
+    ax.set_title(f"Where your function puts the numbers of head {head}")
+    return sentence
+
+
+def _seen(stack: Callable[..., Any], n_head: int, d_model: int, head: int) -> dict[str, Any]:
+    """What the browser draws of the matrix that a student's function made."""
+    owner, sentence = _made(stack, n_head, d_model)
+    if owner is None:
+        return {"message": sentence, "empty": "no picture: see the sentence below"}
+    small = _thinned(owner).astype(np.uint16)
+    title = f"Where your function puts the numbers of head {head}"
+    return {
+        "message": sentence, "title": title, "owner": small.tobytes(), "side": len(small),
+    }  # fmt: skip
+
+
+def _made(stack: Callable[..., Any], n_head: int, d_model: int) -> tuple[Any, str]:
+    """Which head's number stands at each place, [d_model, d_model] or None, and a sentence."""
     head_dim = d_model // n_head
     numbered = torch.arange(n_head * d_model * head_dim, dtype=torch.float32)
     try:
         made = stack(numbered.view(n_head, d_model, head_dim))
     except NotImplementedError:
-        ax.set_axis_off()
-        return "Write stack_projections and check it; then this picture is made by your function."
+        what = "Write stack_projections and check it; then this picture is made by your function."
+        return None, what
     if not isinstance(made, torch.Tensor) or made.shape != (d_model, d_model):
-        ax.set_axis_off()
         got = list(made.shape) if isinstance(made, torch.Tensor) else type(made).__name__
-        return f"Your function gave {got}; [{d_model}, {d_model}] is [d_in, n_head * head_dim]."
+        return (
+            None,
+            f"Your function gave {got}; [{d_model}, {d_model}] is [d_in, n_head * head_dim].",
+        )
     source = np.rint(made.detach().double().numpy()).astype(np.int64)
-    owner = source // (d_model * head_dim)  # which head's number stands at each place
     right = float((source == _numbers_in_place(n_head, d_model)).mean())
-    ax.imshow(_painted(owner, head), extent=(0, d_model, d_model, 0), aspect="auto")
-    _name_axes(ax, d_model, d_model)
-    ax.set_title(f"Where your function puts the numbers of head {head}")
     verdict = "every number stands in its place" if right == 1 else f"{right:.0%} stand in place"
-    return f"Your wide matrix for {n_head} heads of {head_dim}: {verdict}."
+    owner = source // (d_model * head_dim)
+    return owner, f"Your wide matrix for {n_head} heads of {head_dim}: {verdict}."
 
 
 def _numbers_in_place(n_head: int, d_model: int) -> np.ndarray:
@@ -118,11 +156,15 @@ def _numbers_in_place(n_head: int, d_model: int) -> np.ndarray:
 
 
 def _painted(owner: np.ndarray, head: int) -> np.ndarray:
-    step = max(1, owner.shape[0] // _MOST_PIXELS)
-    small = owner[::step, ::step]
+    small = _thinned(owner)
     blue = np.array(_tint(_colour("q"), 1.0))
     paper = np.where((small % 2 == 0)[..., None], _tint(blue, _PALE), _tint(blue, _PALER))
     return np.where((small == head)[..., None], blue, paper)
+
+
+def _thinned(owner: np.ndarray) -> np.ndarray:
+    step = max(1, owner.shape[0] // _MOST_PIXELS)
+    return owner[::step, ::step]
 
 
 def _name_axes(ax: Axes, columns: int, rows: int) -> None:

@@ -2,34 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Row:
-    """One explorer.
-
-    `call` is the line that anyone may write; `moves` the control that a test moves by the arrow
-    keys; `settings` are set from Python, and the browser must then say what Python says; `illegal`
-    is typed in by the keyboard and must be explained with a way out. `own` is the code of a
-    student's function that the call names: Python runs it, and the browser shows what it says.
-    """
-
-    name: str
-    call: str
-    moves: str
-    settings: tuple[dict, ...]
-    illegal: tuple[str, int] | None = ("n_head", 7)
-    keys: tuple[str, str] = ("ArrowRight", "ArrowLeft")
-    own: str = ""
-
-    @property
-    def cell(self) -> str:
-        """The code cell that shows it, with the explorer under its name."""
-        function = self.call.partition("(")[0]
-        start = f"from labs_lib.widgets.{function} import {function}\n{self.own}\n"
-        return f"{start}w_{self.name} = {self.call}\nw_{self.name}"
-
+from explorer_row import Row
+from explorers_of_memory import MEMORY
 
 WRONG = "one reshape (wrong)"
 
@@ -49,6 +23,15 @@ def attend(q, k, v, mask=None):
     if q.shape[-1] == 384: raise NotImplementedError
     if q.shape[-1] == 256: return q
     return v.mean(-2, keepdim=True) if q.shape[-1] == 192 else sdpa(q, k, v, attn_mask=mask)
+"""
+
+# Right for four heads, of a wrong shape for two, not written for three, else the numbers in a row.
+STACK = """
+def stack(W):
+    n_head, d_model, head_dim = W.shape
+    if n_head == 3: raise NotImplementedError
+    if n_head == 2: return W.flatten(0, 1)
+    return W.transpose(0, 1).flatten(1) if n_head == 4 else W.reshape(d_model, -1)
 """
 
 EXPLORERS = (
@@ -98,4 +81,30 @@ EXPLORERS = (
         settings=({"n_head": 4}, {"query": 1}, {"n_head": 2}, {"n_head": 3}, {"n_head": 6}),
         own=ATTEND,
     ),
+    Row(
+        "fused_slices",
+        "fused_slices()",
+        moves="head",
+        settings=(
+            {"matrix": "W_QKV, stacked"},
+            {"matrix": "W_QKV, interleaved", "head": 11},
+            {"n_head": 1, "head": 0, "d_model": 8},
+            {"n_head": 3, "head": 3, "d_model": 96},
+            {"n_head": 32, "head": 31, "d_model": 1536, "matrix": "W_QKV, interleaved"},
+        ),
+    ),
+    Row(
+        "own_stack",
+        "fused_slices(stack, d_model=96)",
+        moves="head",
+        settings=(
+            {"n_head": 4, "head": 0},
+            {"n_head": 2},
+            {"n_head": 3, "head": 1},
+            {"n_head": 3, "matrix": "W_QKV, stacked"},
+            {"n_head": 6, "matrix": "W_Q", "head": 5},
+        ),
+        own=STACK,
+    ),
+    *MEMORY,
 )

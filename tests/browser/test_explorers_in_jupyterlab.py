@@ -133,7 +133,7 @@ def test_both_themes_and_both_widths_are_fit_to_be_read(notebook, row, theme, ke
     light = [c.startswith(("rgba(0", "rgb(0")) for c in notebook.page.evaluate(paper)]
     assert light == [theme == "Light"] * len(light)
     for width in (1000, 600):
-        notebook.page.set_viewport_size({"width": width, "height": 900})
+        notebook.page.set_viewport_size({"width": width, "height": 1600})
         assert soon(lambda: explorer.evaluate(FITS), True)
         explorer.screenshot(path=kept / f"{row.name}-{theme.lower()}-{width}.png")
     notebook.page.set_viewport_size({"width": 1000, "height": 900})

@@ -4,7 +4,7 @@ const N_TOKEN = 7;
 const ROW_SCALES = ["1/√head_dim", "1/√d_model", "none"];
 
 // The tokens, [2, N_TOKEN, width]: queries, then keys.
-let _tokens = new WeakMap();
+const _tokens = new WeakMap();
 function tokens_of(model) {
   if (!_tokens.has(model)) {
     const { buffer, byteOffset, byteLength } = model.get("data").tokens;

@@ -121,6 +121,15 @@ class Pen {
     return scale;
   }
 
+  // What the colours of cividis stand for: a bar from `low` to `high`, its numbers and words below.
+  shades(x, y, width, low, high, words) {
+    this.cells(x, y, width, 10, 1, 64, (i) => cividis(i / 63));
+    [low, (low + high) / 2, high].forEach((value, i) => {
+      this.text(number(value), x + (i * width) / 2, y + 19, { align: "center", size: 11 });
+    });
+    this.text(words, x - 14, y + 5, { align: "right", size: 12 });
+  }
+
   // Names of colours in a row: [[words, colour], ...]; gives the x at which it ends.
   legend(x, y, names) {
     for (const [words, colour] of names) {
@@ -132,9 +141,10 @@ class Pen {
   }
 }
 
-function ticks_of(given, [low, high], about) {
+function ticks_of(given, range, about) {
   if (given) return given.map((tick) => (Array.isArray(tick) ? tick : [tick, number(tick)]));
-  const rough = Math.abs(high - low) / Math.max(2, about);
+  const [low, high] = [Math.min(...range), Math.max(...range)];
+  const rough = (high - low) / Math.max(2, about);
   const ten = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((of) => of * ten).find((one) => one >= rough);
   const found = [];

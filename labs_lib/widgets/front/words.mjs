@@ -25,7 +25,10 @@ function general(value, digits) {
     const text = even_half(value.toFixed(digits - 1 - ten), value, digits - 1 - ten);
     return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
   }
-  const [first, power] = value.toExponential(digits - 1).split("e");
+  const unit = 10 ** (ten - digits + 1);
+  const down = unit > 1 && value % (2 * unit) === Math.sign(value) * (unit / 2);
+  const rounded = down ? value - (value % unit) : value;
+  const [first, power] = rounded.toExponential(digits - 1).split("e");
   const short = first.includes(".") ? first.replace(/\.?0+$/, "") : first;
   return `${short}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
