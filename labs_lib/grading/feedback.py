@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import groupby
 from typing import Protocol
 
+from ..workbook.own_report import OwnReport, fragment
 from .judge import Outcome
 
 _WORDS = {
@@ -32,6 +33,7 @@ class Run(Protocol):
     maximum: int
     fence: str
     titles: dict[str, str]
+    own: Mapping[str, OwnReport]
 
 
 def page(
@@ -63,6 +65,7 @@ def page(
             _list("Handed in", files),
             _list("Noticed", notes),
             *labs,
+            _own(run.own.get(student)),
             f'<p class="quiet fence">{_text(run.fence)}</p>',
             "</body></html>\n",
         ]
@@ -91,6 +94,14 @@ def _exercise(one: Outcome) -> str:
         how = f"Found by {one.how}. " if one.how else ""
         lines.append(f'<p class="quiet">{_text(how + " ".join(map(_sentence, one.notes)))}</p>')
     return "\n".join(lines)
+
+
+def _own(report: OwnReport | None) -> str:
+    """What a student's own notebook says of itself: shown, escaped, and said to count nothing."""
+    if report is None:
+        return ""
+    said = "Made on the student's own machine and not checked: it counts for no marks."
+    return f'<section class="own">{fragment(report)}<p class="quiet">{_text(said)}</p></section>'
 
 
 def _sentence(note: str) -> str:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -25,6 +25,7 @@ from .intake import Submission, collect
 from .judge import Outcome, judge, outcome, without_run
 from .key import Key, KeyFailure, make_key
 from .names import read_roster
+from .own import own_reports
 from .report import Report, Row
 from .rounding import PlacesError
 from .run import run_notebook
@@ -70,7 +71,7 @@ def grade(
         keys = _Keys(Path(folder), seed, limits, level)
         progress = _Progress(stream or sys.stderr, len(found))
         rows = _rows(found, courses, keys, jobs or min(2, os.cpu_count() or 1), progress)
-    finished = _report(rows, courses, keys, left_out)
+    finished = replace(_report(rows, courses, keys, left_out), own=own_reports(found))
     reports.write(finished, out)
     progress.say(_summary(finished, out))
     return finished

@@ -18,6 +18,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..notebook.archives import MAX_ARCHIVE_BYTES, members
 from ..notebook.reading import MAX_BYTES, Unreadable
+from ..workbook import own_report
 from . import names
 from .names import Roster
 from .owners import MANIFEST, Entry, distinct, is_zip, owner_of_all, owners
@@ -39,11 +40,12 @@ class Handed:
 
 @dataclass(frozen=True)
 class Submission:
-    """All that one student handed in."""
+    """All that one student handed in; `reports` are pages of their own, for reading only."""
 
     student: str
     files: tuple[Handed, ...] = ()
     notes: tuple[str, ...] = ()
+    reports: tuple[Handed, ...] = ()
 
 
 def collect(source: Path, roster: Roster | None = None) -> tuple[list[Submission], list[str]]:
@@ -198,9 +200,12 @@ def _counts(entry: Entry) -> bool:
 
 
 def _submission(student: str, entries: list[Entry]) -> Submission:
-    files, others = [], []
+    files, others, reports = [], [], []
     for entry in entries:
         if entry.read is None or entry.parts[-1] == MANIFEST:
+            continue
+        if entry.parts[-1].endswith(own_report.SUFFIX):
+            reports.append(Handed(entry.label, entry.read))
             continue
         if not _counts(entry):
             others.append(entry.label)
@@ -216,7 +221,7 @@ def _submission(student: str, entries: list[Entry]) -> Submission:
     notes += [f"{label} is no notebook; it was not looked at." for label in others[:20]]
     if len(others) > 20:
         notes.append(f"{len(others) - 20} more files are no notebooks.")
-    return Submission(student or "nameless", tuple(files), tuple(notes))
+    return Submission(student or "nameless", tuple(files), tuple(notes), tuple(reports[:MAX_FILES]))
 
 
 def _closed(entry: Entry) -> Callable[[], bytes]:

@@ -16,12 +16,13 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..errors import UsageError
+from ..workbook.own_report import OwnReport
 from .feedback import page
 from .judge import Outcome
 from .names import file_names
@@ -65,6 +66,7 @@ class Report:
     seed: int
     fence: str
     left_out: tuple[str, ...] = ()
+    own: Mapping[str, OwnReport] = field(default_factory=dict)  # by student; never for marks
 
 
 def check_target(out: Path, source: Path) -> None:
@@ -140,6 +142,7 @@ def results_json(report: Report, files: Sequence[str]) -> str:
                 "total": row.total,
                 "files": list(row.files),
                 "notes": list(row.notes),
+                "own_report": row.student in report.own,
                 "outcomes": [asdict(one) | {"points": one.points} for one in row.outcomes],
             }
             for row in report.rows

@@ -17,7 +17,7 @@ from .. import __version__
 from ..errors import UsageError
 from ..notebook.atomic import write_bytes
 from ..paths import home
-from . import files
+from . import files, own_report
 
 MANIFEST = "labs-submission.json"
 FORMAT = 1
@@ -37,8 +37,8 @@ class Submission:
 def submit(student: str, out: Path | None = None, now: float | None = None) -> Submission:
     """Pack every notebook in `notebooks/` into one zip with the student's id.
 
-    The archive holds the notebooks without outputs, and `labs-submission.json`. The same notebooks
-    at the same time give the same bytes.
+    The archive holds the notebooks without outputs, the student's own reports beside them, and
+    `labs-submission.json`. The same work at the same time gives the same bytes.
 
     Args:
         student: the id; letters, digits and . _ @ + - (64 characters at most).
@@ -60,7 +60,8 @@ def submit(student: str, out: Path | None = None, now: float | None = None) -> S
             continue
         packed[f"notebooks/{path.name}"], note = _plain(path)
         notes += [note] if note else []
-    names = [Path(name).name for name in packed]
+    packed |= _reports()
+    names = [Path(name).name for name in packed if name.endswith(".ipynb")]
     packed[MANIFEST] = _manifest(student, names, time.time() if now is None else now)
     write_bytes(target, _archive(packed))
     return Submission(target, names, notes)
@@ -111,6 +112,19 @@ def _plain(path: Path) -> tuple[bytes, str]:
         return text.encode("utf-8"), ""
     except UsageError as error:
         return path.read_bytes(), f"{error}; it was packed as it is"
+
+
+def _reports() -> dict[str, bytes]:
+    """What the student's notebooks say of themselves, for the instructor to read."""
+    found = {}
+    for path in sorted(files.folder().glob(f"*{own_report.SUFFIX}")):
+        if (
+            path.is_file()
+            and not path.is_symlink()
+            and path.stat().st_size <= own_report.MOST_BYTES
+        ):
+            found[f"notebooks/{path.name}"] = path.read_bytes()
+    return found
 
 
 def _without_outputs(notebook: Any) -> Any:
