@@ -20,6 +20,7 @@ from labs_lib.grading.run import STATUSES, CellRun, read_results, run_notebook
 from labs_lib.grading.run.observe import padded
 from labs_lib.grading.run.records import cut
 from labs_lib.grading.run.runner import _complete
+from labs_lib.grading.run.warm import shared
 from labs_lib.grading.sandbox import Limits, Policy, level
 
 MIB = 1 << 20
@@ -59,7 +60,7 @@ def notebook(*parts):
 
 def run(tmp_path: Path, *parts, limits: Limits = LIMITS, name: str | None = None, **policy):
     policy = Policy(limits=limits, level=name, **policy)
-    return run_notebook(notebook(*parts), policy=policy, out=tmp_path / "out")
+    return run_notebook(notebook(*parts), policy=policy, out=tmp_path / "out", warm=shared())
 
 
 def of(runs: list[CellRun], name: str, role: str = "check") -> CellRun:

@@ -15,6 +15,7 @@ import tempfile
 import textwrap
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -23,6 +24,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
+from labs_lib.grading.run.warm import shared
 from labs_lib.grading.sandbox import (
     KERNEL_NAME,
     Limits,
@@ -31,14 +33,17 @@ from labs_lib.grading.sandbox import (
     bubblewrap,
     level,
     levels,
-    tree,
     write_kernelspec,
 )
+from labs_lib.grading.sandbox.nursery import Nursery, possible
 from labs_lib.grading.sandbox.room import Room
 
 MIB = 1 << 20
 LEVELS = sorted({level().name, "process-limits"})
 FENCED = level().name == "bubblewrap"
+# A cold kernel behind bubblewrap is tried where the fence itself is; elsewhere a warm one is.
+FENCES = ["warm", "bubblewrap"] if possible() else [name for name in LEVELS if FENCED]
+WAYS = ["warm" if name == "bubblewrap" and possible() else name for name in LEVELS]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
@@ -90,23 +95,41 @@ class Kernel:
         return not self.manager.is_alive()
 
 
-@pytest.fixture
-def start(tmp_path, monkeypatch):
+class Starter:
+    """Starts kernels at one level: `start(policy)` is a context manager."""
+
+    def __init__(self, way: str, folder: Path, monkeypatch) -> None:
+        self.level = "bubblewrap" if way == "warm" else way
+        self.warm = shared().kernels if way == "warm" else None
+        self.folder, self.monkeypatch = folder, monkeypatch
+
     @contextmanager
-    def started(policy: Policy):
-        write_kernelspec(tmp_path / "jupyter", policy=policy)
-        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    def __call__(self, policy: Policy):
+        policy = replace(policy, level=policy.level or self.level)
+        write_kernelspec(self.folder, policy=policy, warm=self.warm)
+        self.monkeypatch.setenv("JUPYTER_PATH", str(self.folder))
         manager = KernelManager(kernel_name=KERNEL_NAME)
         manager.start_kernel()
         kernel = Kernel(manager)
         try:
             yield kernel
+            assert (kernel.provisioner._forked is not None) == (self.warm is not None)
         finally:
             kernel.client.stop_channels()
             if manager.has_kernel:
                 manager.shutdown_kernel(now=True)
 
-    return started
+
+@pytest.fixture(params=WAYS)
+def start(request, tmp_path, monkeypatch):
+    """Every way to start a kernel that this machine has."""
+    return Starter(request.param, tmp_path / "jupyter", monkeypatch)
+
+
+@pytest.fixture(params=FENCES or ["process-limits"])
+def start_fenced(request, tmp_path, monkeypatch):
+    """The ways that have a fence."""
+    return Starter(request.param, tmp_path / "jupyter", monkeypatch)
 
 
 @pytest.fixture
@@ -180,9 +203,8 @@ def test_a_policy_survives_its_way_through_a_kernelspec(tmp_path):
     assert Policy.from_json(json.loads(json.dumps(policy.to_json()))) == policy
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_plain_nbclient_and_plain_nbval_start_the_fence(tmp_path, monkeypatch, name):
-    write_kernelspec(tmp_path / "jupyter", policy=Policy(level=name))
+def test_plain_nbclient_and_plain_nbval_start_the_fence(tmp_path, monkeypatch):
+    write_kernelspec(tmp_path / "jupyter", policy=Policy())
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     cell = nbformat.v4.new_code_cell(
         "import os; print(os.environ['PIP_NO_INDEX'], os.getcwd()[:1])"
@@ -202,12 +224,11 @@ def test_plain_nbclient_and_plain_nbval_start_the_fence(tmp_path, monkeypatch, n
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_the_environment_is_made_from_nothing(start, monkeypatch, name, tmp_path):
+def test_the_environment_is_made_from_nothing(start, monkeypatch, tmp_path):
     monkeypatch.setenv("GRADER_TOKEN", "secret")
     (tmp_path / "run.json").write_text('{"seed": 7}', encoding="utf-8")
     (tmp_path / "run.json").chmod(0o600)
-    policy = Policy(level=name, run_json=tmp_path / "run.json", environment={"LABS_EXTRA": "x"})
+    policy = Policy(run_json=tmp_path / "run.json", environment={"LABS_EXTRA": "x"})
     with start(policy) as kernel:
         seen = json.loads(kernel.run("import json, os; print(json.dumps(dict(os.environ)))"))
         text = kernel.run("print(open(os.environ['LABS_RUN'], encoding='utf-8').read())")
@@ -219,17 +240,16 @@ def test_the_environment_is_made_from_nothing(start, monkeypatch, name, tmp_path
     assert json.loads(text) == {"seed": 7}
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_the_handout_is_the_only_labs_lib_that_imports(start, tmp_path, name):
+def test_the_handout_is_the_only_labs_lib_that_imports(start, tmp_path):
     package = tmp_path / "handout" / "labs_lib"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("KIND = 'handout'\n", encoding="utf-8")
     (tmp_path / "handout").chmod(0o755)
-    with start(Policy(level=name, handout=tmp_path / "handout")) as kernel:
+    with start(Policy(handout=tmp_path / "handout")) as kernel:
         assert kernel.run("import labs_lib; print(labs_lib.KIND)") == "handout"
         checkout = Path(levels.__file__).resolve().parents[3]
         seen = kernel.run(f"import os; print(os.path.exists({str(checkout / 'labs_lib')!r}))")
-    assert seen == str(name == "process-limits")
+    assert seen == str(start.level == "process-limits")
 
 
 def fenced(policy: Policy, code: str) -> subprocess.CompletedProcess[str]:
@@ -263,8 +283,8 @@ def test_a_copy_of_the_package_in_a_readable_tree_is_covered_up(tmp_path):
 
 
 @only_fenced
-def test_no_network_is_in_reach(start):
-    with socket.create_server(("127.0.0.1", 0)) as server, start(Policy()) as kernel:
+def test_no_network_is_in_reach(start_fenced):
+    with socket.create_server(("127.0.0.1", 0)) as server, start_fenced(Policy()) as kernel:
         port = server.getsockname()[1]
         seen = kernel.run(f"""
             import socket
@@ -280,7 +300,7 @@ def test_no_network_is_in_reach(start):
 
 
 @only_fenced
-def test_the_system_is_read_only_and_the_home_private(start):
+def test_the_system_is_read_only_and_the_home_private(start_fenced):
     places = ["/x", "/usr/x", "/etc/x", "/dev/x", "/labs/x", "/labs/sockets/x", sys.prefix + "/x"]
     environments = {Path(sys.prefix), Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     bound = {p.parts[2] for p in environments if p.parts[:2] == ("/", "tmp")}  # seen read-only
@@ -296,22 +316,22 @@ def test_the_system_is_read_only_and_the_home_private(start):
         open("mine", "w", encoding="utf-8").close()
         open("/tmp/mine", "w", encoding="utf-8").close()
     """
-    with start(Policy()) as kernel:
+    with start_fenced(Policy()) as kernel:
         time.sleep(0.3)  # the socket folder closes when all five sockets stand
         assert kernel.run(probe) == "['.ipython'] []"
-    with start(Policy()) as kernel:
+    with start_fenced(Policy()) as kernel:
         assert "mine" not in kernel.run("import os; print(os.listdir('.'), os.listdir('/tmp'))")
     assert not Path("/tmp/mine").exists()
 
 
 @only_fenced
-def test_nothing_of_the_starter_is_left_inside(start, tmp_path):
+def test_nothing_of_the_starter_is_left_inside(start_fenced, tmp_path):
     secret = tmp_path / "expected.txt"
     secret.write_text("expected", encoding="utf-8")
     descriptor = os.open(secret, os.O_RDONLY)
     os.set_inheritable(descriptor, True)
     try:
-        with start(Policy()) as kernel:
+        with start_fenced(Policy()) as kernel:
             seen = kernel.run("""
                 import os
                 for name in os.listdir("/proc/self/fd"):
@@ -379,10 +399,9 @@ def test_the_fence_that_an_ordinary_user_builds_gives_no_rights_either(readable_
     assert done.stdout.splitlines() == ["{''}", "True ['lo']", "True"], done.stderr
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_a_child_in_a_session_of_its_own_dies_with_the_kernel(start, name):
+def test_a_child_in_a_session_of_its_own_dies_with_the_kernel(start):
     word = f"{98_000_000 + os.getpid()}"
-    with start(Policy(level=name)) as kernel:
+    with start(Policy()) as kernel:
         kernel.run(f"""
             import subprocess
             subprocess.Popen(["sleep", "{word}"], start_new_session=True)
@@ -398,11 +417,10 @@ def test_a_child_in_a_session_of_its_own_dies_with_the_kernel(start, name):
 
 
 @linux
-@pytest.mark.parametrize("name", LEVELS)
 @pytest.mark.parametrize("how", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
-def test_a_kernel_that_ends_itself_leaves_nothing_behind(start, name, how):
+def test_a_kernel_that_ends_itself_leaves_nothing_behind(start, how):
     word = f"{97_000_000 + os.getpid()}"
-    with start(Policy(level=name)) as kernel:
+    with start(Policy()) as kernel:
         code = f"import os, subprocess; subprocess.Popen(['setsid', 'sleep', '{word}'])"
         kernel.run(code)
         kernel.send(how)
@@ -443,18 +461,16 @@ def test_all_dies_when_the_front_end_is_killed(tmp_path, short, name):
     assert gone_within(word, 5)
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_memory_is_limited_in_one_process(start, name):
-    with start(Policy(level=name, limits=Limits(memory_bytes=300 * MIB))) as kernel:
+def test_memory_is_limited_in_one_process(start):
+    with start(Policy(limits=Limits(memory_bytes=300 * MIB))) as kernel:
         seen = kernel.run("block = bytearray(6 << 30)")
         assert seen.startswith("MemoryError")
         assert kernel.run("print('alive')") == "alive"
 
 
 @linux
-@pytest.mark.parametrize("name", LEVELS)
-def test_memory_is_limited_over_all_processes_together(start, name):
-    with start(Policy(level=name, limits=Limits(memory_bytes=300 * MIB))) as kernel:
+def test_memory_is_limited_over_all_processes_together(start):
+    with start(Policy(limits=Limits(memory_bytes=300 * MIB))) as kernel:
         kernel.send("""
             import os, time
             for _ in range(5):
@@ -468,9 +484,8 @@ def test_memory_is_limited_over_all_processes_together(start, name):
 
 
 @linux
-@pytest.mark.parametrize("name", LEVELS)
-def test_too_many_processes_are_refused_or_end_the_kernel(start, name):
-    with start(Policy(level=name, limits=Limits(processes=40))) as kernel:
+def test_too_many_processes_are_refused_or_end_the_kernel(start):
+    with start(Policy(limits=Limits(processes=40))) as kernel:
         kernel.send("""
             import os, time
             for _ in range(80):
@@ -480,18 +495,18 @@ def test_too_many_processes_are_refused_or_end_the_kernel(start, name):
         """)
         most, deadline = 0, time.monotonic() + 2
         while kernel.manager.is_alive() and time.monotonic() < deadline:
-            most = max(most, len(tree.descendants(kernel.provisioner.pid)))
+            most = max(most, len(kernel.provisioner.everything()))
             time.sleep(0.02)
-        if name == "process-limits" and os.getuid() == 0:  # root's processes are only counted
+        if start.level == "process-limits" and os.getuid() == 0:  # root's are only counted
             assert "more than 40 processes" in kernel.provisioner.death().sentence
         else:
-            assert 3 < most <= 42 + len(psutil.pids()) * (name == "process-limits")
+            assert 3 < most <= 42 + len(psutil.pids()) * (start.level == "process-limits")
 
 
 @only_fenced
-def test_a_fork_bomb_stays_inside(start):
+def test_a_fork_bomb_stays_inside(start_fenced):
     before = len(psutil.pids())
-    with start(Policy(limits=Limits(processes=48))) as kernel:
+    with start_fenced(Policy(limits=Limits(processes=48))) as kernel:
         kernel.send("import os\nwhile True:\n    try:\n        os.fork()\n    except OSError: pass")
         time.sleep(1.0)
         assert len(psutil.pids()) - before < 80
@@ -499,10 +514,9 @@ def test_a_fork_bomb_stays_inside(start):
 
 
 @linux
-@pytest.mark.parametrize("name", LEVELS)
-def test_processor_time_and_file_size_are_limited(start, name):
+def test_processor_time_and_file_size_are_limited(start):
     limits = Limits(cpu_s=2, file_bytes=1 * MIB)
-    with start(Policy(level=name, limits=limits)) as kernel:
+    with start(Policy(limits=limits)) as kernel:
         seen = kernel.run("""
             try:
                 with open("big", "wb") as file:
@@ -518,8 +532,8 @@ def test_processor_time_and_file_size_are_limited(start, name):
 
 
 @only_fenced
-def test_scratch_space_is_limited(start):
-    with start(Policy(limits=Limits(scratch_bytes=4 * MIB))) as kernel:
+def test_scratch_space_is_limited(start_fenced):
+    with start_fenced(Policy(limits=Limits(scratch_bytes=4 * MIB))) as kernel:
         seen = kernel.run("""
             for place in ("/tmp/a", "b", "/dev/shm/c"):
                 try:
@@ -532,18 +546,16 @@ def test_scratch_space_is_limited(start):
     assert seen.split() == ["28", "28", "28"]
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_an_interrupt_reaches_the_cell_and_leaves_the_kernel(start, name):
-    with start(Policy(level=name)) as kernel:
+def test_an_interrupt_reaches_the_cell_and_leaves_the_kernel(start):
+    with start(Policy()) as kernel:
         kernel.send("import time\ntime.sleep(60)")
         time.sleep(0.5)
         kernel.manager.interrupt_kernel()
         assert kernel.run("print('alive')", timeout=10) == "alive"
 
 
-@pytest.mark.parametrize("name", LEVELS)
-def test_a_restarted_kernel_stands_behind_the_same_fence(start, name):
-    with start(Policy(level=name)) as kernel:
+def test_a_restarted_kernel_stands_behind_the_same_fence(start):
+    with start(Policy()) as kernel:
         kernel.run("x = 1")
         kernel.client.stop_channels()
         kernel.manager.restart_kernel(now=True)
@@ -585,3 +597,73 @@ def test_long_temporary_folders_do_not_break_the_sockets(tmp_path, monkeypatch, 
     with start(Policy()) as kernel:
         assert kernel.run("print('alive')") == "alive"
     shutil.rmtree(deep)
+
+
+warm_only = pytest.mark.skipif(not possible(), reason="needs Linux 5.8 and bubblewrap")
+
+
+@warm_only
+def test_forked_kernels_are_strangers_to_each_other_and_to_chance(start_fenced):
+    code = """
+        import os, random, numpy, torch
+        print(random.random(), numpy.random.rand(), float(torch.rand(())))
+        print(sorted(os.environ), os.listdir("/labs/sockets"))
+    """
+    with start_fenced(Policy()) as one, start_fenced(Policy()) as two:
+        first, second = one.run(code).splitlines(), two.run(code).splitlines()
+        assert not set(first[0].split()) & set(second[0].split())
+        assert first[1] == second[1]
+        one.run("open('/tmp/mine', 'w', encoding='utf-8').close()")
+        assert two.run("import os; print(os.path.exists('/tmp/mine'))") == "False"
+
+
+@warm_only
+def test_a_forked_kernel_computes_draws_and_forks_as_a_fresh_one(start_fenced):
+    with start_fenced(Policy(limits=Limits(memory_bytes=700 * MIB))) as kernel:
+        seen = kernel.run(
+            """
+            import multiprocessing, os, sys, time, torch
+            import matplotlib.pyplot as plt
+            torch.set_num_threads(4)
+            x = torch.ones(300, 300, requires_grad=True)
+            (x @ x).sum().backward()
+            plt.plot([1, 2]); plt.savefig("a.png")
+            with multiprocessing.get_context("fork").Pool(4) as pool:
+                print(pool.map(abs, [-1, -2, -3]), float(x.grad[0, 0]), os.path.isfile("a.png"))
+            print(sys.flags.safe_path, "labs_lib" in sys.modules)
+        """,
+            timeout=120,
+        )
+        assert seen.splitlines()[0] == "[1, 2, 3] 600.0 True"
+        assert seen.splitlines()[1] == "True False"
+
+
+@warm_only
+def test_without_its_warm_parent_a_kernel_starts_cold(tmp_path, monkeypatch):
+    start = Starter("bubblewrap", tmp_path / "jupyter", monkeypatch)
+    start.warm = tmp_path / "nobody"
+    write_kernelspec(tmp_path / "jupyter", policy=Policy(), warm=start.warm)
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    manager = KernelManager(kernel_name=KERNEL_NAME)
+    manager.start_kernel()
+    kernel = Kernel(manager)
+    try:
+        assert kernel.run("print('alive')") == "alive"
+        assert kernel.provisioner._forked is None
+        assert "does not answer" in kernel.provisioner.errors()
+    finally:
+        kernel.client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@warm_only
+def test_forked_kernels_end_with_their_parent(tmp_path, monkeypatch):
+    word = f"{94_000_000 + os.getpid()}"
+    start = Starter("bubblewrap", tmp_path / "jupyter", monkeypatch)
+    with Nursery() as nursery:
+        start.warm = nursery.socket
+        with start(Policy()) as kernel:
+            kernel.run(f"import subprocess; subprocess.Popen(['setsid', 'sleep', '{word}'])")
+            nursery.close()
+            assert kernel.ends_within(5)
+            assert gone_within(word, 2)

@@ -18,9 +18,9 @@ from typing import Any
 
 import nbformat
 
-import labs_lib
 from labs_lib.grading.run import records
 from labs_lib.grading.run.records import CellRun
+from labs_lib.grading.run.warm import NoAnswer, Warm, steady_environment
 from labs_lib.grading.sandbox import KERNEL_NAME, Policy, level, write_kernelspec
 
 START = Path(__file__).with_name("start.py")
@@ -30,13 +30,19 @@ MARGIN_S = 30.0  # what starting pytest and ending everything may take besides
 
 
 def run_notebook(
-    notebook: Path | nbformat.NotebookNode, *, policy: Policy, out: Path, compare: bool = True
+    notebook: Path | nbformat.NotebookNode,
+    *,
+    policy: Policy,
+    out: Path,
+    compare: bool = True,
+    warm: Warm | None = None,
 ) -> list[CellRun]:
     """Run one prepared notebook behind the fence and return a `CellRun` for each code cell.
 
     Code cells carry `labs: {exercise, role}` in their metadata, with the roles setup, answer,
     check and demo; check cells carry the tag nbval-check-output and the outputs to compare with.
     `compare=False` runs the checks without comparing: their stdout is then what to expect.
+    `warm` makes it soon: pytest and the kernels are forked.
     `out` receives cells.jsonl (as it goes), junit.xml and pytest.log; no expected value lies in
     any of them. Raises ValueError for a notebook that isn't prepared.
     """
@@ -52,7 +58,7 @@ def run_notebook(
     for attempt in range(1, ATTEMPTS + 1):
         found = level(policy)
         records.append(results, "attempt", number=attempt, **found._asdict())
-        ended = _run_once(notebook, policy, out, compare)
+        ended = _run_once(notebook, policy, out, compare, warm)
         runs = _complete(cells, out, ended)
         if all(run.status != "infrastructure" for run in runs):
             break
@@ -73,13 +79,14 @@ def _require_prepared(cells: list[nbformat.NotebookNode]) -> None:
 
 
 def _run_once(
-    notebook: nbformat.NotebookNode, policy: Policy, out: Path, compare: bool
+    notebook: nbformat.NotebookNode, policy: Policy, out: Path, compare: bool, warm: Warm | None
 ) -> str | None:
     """Run pytest in a clean private folder; what went wrong with it, or None."""
     limits = policy.limits
     with _clean_folder() as folder:
         _write_bare(notebook, folder / "notebook.ipynb")
-        write_kernelspec(folder / "jupyter", policy=policy)
+        kernels = warm.kernels if warm is not None and warm.python == policy.python else None
+        write_kernelspec(folder / "jupyter", policy=policy, warm=kernels)
         (folder / "own.ini").write_text("[pytest]\n", encoding="utf-8")
         plan = {
             "limits": asdict(limits),
@@ -87,26 +94,51 @@ def _run_once(
             "expected": _expected(notebook),
             "compare": compare,
         }
-        with open(out / "pytest.log", "w", encoding="utf-8") as log:
-            process = subprocess.Popen(
-                _command(folder, out),
-                cwd=folder,
-                env=_environment(folder),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+        run = _cold if warm is None else warm.run
+        seconds = limits.notebook_s + 2 * limits.startup_s + MARGIN_S
+        try:
+            code = run(
+                _arguments(folder, out),
+                folder=folder,
+                environment=_environment(folder),
+                log=out / "pytest.log",
+                plan=json.dumps(plan),
+                seconds=seconds,
             )
-            try:
-                process.communicate(
-                    json.dumps(plan).encode(),
-                    timeout=limits.notebook_s + 2 * limits.startup_s + MARGIN_S,
-                )
-            except subprocess.TimeoutExpired:
-                return "the run did not end in its time"
-            finally:
-                _end(process)
-    return None if process.returncode in (0, 1) else f"pytest left with {process.returncode}"
+        except TimeoutError:
+            return "the run did not end in its time"
+        except NoAnswer as trouble:
+            return str(trouble)
+    return None if code in (0, 1) else f"pytest left with {code}"
+
+
+def _cold(
+    arguments: list[str],
+    *,
+    folder: Path,
+    environment: dict[str, str],
+    log: Path,
+    plan: str,
+    seconds: float,
+) -> int:
+    """pytest in a process that starts from nothing; see `Warm.run`."""
+    with open(log, "w", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(START), *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.communicate(plan.encode(), timeout=seconds)
+        except subprocess.TimeoutExpired as late:
+            raise TimeoutError from late
+        finally:
+            _end(process)
+    return process.returncode
 
 
 @contextlib.contextmanager
@@ -138,10 +170,10 @@ def _expected(notebook: nbformat.NotebookNode) -> dict[str, list[Any]]:
     }
 
 
-def _command(folder: Path, out: Path) -> list[str]:
+def _arguments(folder: Path, out: Path) -> list[str]:
     """pytest with nbval and our plugin, and with nothing that lies beside the notebook."""
     return [
-        *(sys.executable, "-P", str(START), "-q", "-s", "--color=no", "--tb=short"),
+        *("-q", "-s", "--color=no", "--tb=short"),
         *("-c", str(folder / "own.ini"), "--rootdir", str(folder), "--noconftest"),
         *("-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "labs_lib.grading.run.plugin"),
         *("--nbval-lax", "--nbval-kernel-name", KERNEL_NAME),
@@ -152,13 +184,7 @@ def _command(folder: Path, out: Path) -> list[str]:
 
 def _environment(folder: Path) -> dict[str, str]:
     """The grader's environment, without what steers pytest or Jupyter from outside."""
-    dropped = ("PYTEST_", "JUPYTER", "IPYTHON", "COV_", "JPY_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    source = str(Path(labs_lib.__file__).resolve().parents[1])
-    path = os.pathsep.join(part for part in (source, kept.get("PYTHONPATH")) if part)
-    return kept | {
-        "PYTHONPATH": path,
-        "PYTHONUTF8": "1",
+    return steady_environment() | {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "JUPYTER_PATH": str(folder / "jupyter"),
         "JUPYTER_CONFIG_DIR": str(folder / "jupyter"),

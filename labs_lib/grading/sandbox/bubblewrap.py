@@ -19,6 +19,7 @@ SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 ETC = ("ld.so.cache", "alternatives", "fonts", "nsswitch.conf")
 HOME = "/home/student"
 PROBE_S = 20.0
+WAITING = ("/bin/sh", "-c", 'echo; read -r code || code=1; exit "$code"')
 
 
 class UnreadableTree(PermissionError):
@@ -39,6 +40,22 @@ def sandbox_uid() -> int | None:
 
 def command(policy: Policy, room: Room, kernel: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The argv and environment of a fenced kernel whose own command line is `kernel`."""
+    fence, environment = _furnished(policy, room)
+    settings = launcher_settings(resource_limits(policy.limits), supervise=False)
+    python = str(Path(policy.python).absolute())
+    return [*fence, python, "-I", "-S", "/labs/launch.py", settings, *kernel], environment
+
+
+def empty(policy: Policy, room: Room) -> tuple[list[str], dict[str, str]]:
+    """The argv of the same fence with nobody in it yet, and the environment of its kernel.
+
+    It writes a line when it stands, and ends with the exit code that it reads.
+    """
+    fence, environment = _furnished(policy, room)
+    return [*fence, *WAITING], environment
+
+
+def _furnished(policy: Policy, room: Room) -> tuple[list[str], dict[str, str]]:
     shared = [
         ["--perms", "0755", "--dir", "/labs"],
         ["--bind", str(room.sockets), "/labs/sockets"],
@@ -58,10 +75,7 @@ def command(policy: Policy, room: Room, kernel: Sequence[str]) -> tuple[list[str
         handout=None if policy.handout is None else "/labs/course",
         run_json=None if room.run_json is None else "/labs/run.json",
     )
-    settings = launcher_settings(resource_limits(policy.limits), supervise=False)
-    python = str(Path(policy.python).absolute())
-    inside = [python, "-I", "-S", "/labs/launch.py", settings, *kernel]
-    return _fence(policy, shared, room.uid) + inside, environment
+    return _fence(policy, shared, room.uid), environment
 
 
 def probe(policy: Policy) -> str | None:

@@ -10,11 +10,12 @@ from labs_lib.grading.sandbox.policy import Policy
 KERNEL_NAME = "labs-sandbox"
 
 
-def write_kernelspec(folder: Path, *, policy: Policy) -> Path:
+def write_kernelspec(folder: Path, *, policy: Policy, warm: Path | None = None) -> Path:
     """Write `kernels/labs-sandbox/kernel.json` below `folder` and return its path.
 
     Put `folder` on JUPYTER_PATH; then `--nbval-kernel-name labs-sandbox`, nbclient and JupyterLab
-    start fenced kernels. Interrupts go as messages: a signal would end the fence itself.
+    start fenced kernels. Interrupts go as messages: a signal would end the fence itself. With the
+    socket of a `Nursery` as `warm`, kernels are forked from it while it lives.
     """
     spec = {
         "argv": [
@@ -32,7 +33,7 @@ def write_kernelspec(folder: Path, *, policy: Policy) -> Path:
         "metadata": {
             "kernel_provisioner": {
                 "provisioner_name": KERNEL_NAME,
-                "config": {"policy": policy.to_json()},
+                "config": {"policy": policy.to_json(), "warm": str(warm or "")},
             }
         },
     }

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from jupyter_client.provisioning import LocalProvisioner
-from traitlets import Dict
+from traitlets import Dict, Unicode
 
-from labs_lib.grading.sandbox import bubblewrap, levels, processes, tree
+from labs_lib.grading.sandbox import bubblewrap, levels, nursery, processes, tree
 from labs_lib.grading.sandbox.policy import MIB, Policy
 from labs_lib.grading.sandbox.room import Room
 
@@ -35,6 +36,7 @@ class SandboxProvisioner(LocalProvisioner):
     """Starts a kernel as its `policy` says (see `Policy.to_json`), watches it, ends all of it."""
 
     policy: Any = Dict(help="The policy of the fence, as JSON values.").tag(config=True)
+    warm: Any = Unicode(help="The socket of a warm parent; empty for none.").tag(config=True)
 
     level: levels.Level | None = None
     exit_code: int | None = None
@@ -43,6 +45,8 @@ class SandboxProvisioner(LocalProvisioner):
     _broken: Death | None = None
     _watcher: threading.Thread | None = None
     _errors: IO[bytes] | None = None
+    _kernel: list[str] | None = None
+    _forked: int | None = None
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Choose the fence, prepare its folder, and wrap the kernel's command line in it."""
@@ -65,22 +69,16 @@ class SandboxProvisioner(LocalProvisioner):
             inside, build = "/labs/connection.json", bubblewrap.command
         kernel = [word.replace(str(room.outside_connection), inside) for word in kwargs["cmd"]]
         kwargs["cmd"], kwargs["env"] = build(self._plan, room, kernel)
+        self._kernel = kernel[kernel.index("-f") :] if fenced and "-f" in kernel else None
         return kwargs
 
     async def launch_kernel(self, cmd: Sequence[str], **kwargs: Any) -> dict[str, Any]:
         """Start the fence with nothing inherited: no descriptor, no variable, no terminal."""
         self._close()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115, `_close` ends it with the kernel
-        self._broken, self.exit_code = None, None
-        self.process = subprocess.Popen(
-            list(cmd),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            cwd=str(self._room.home),
-            env=kwargs["env"],
-            start_new_session=True,
-        )
+        self._broken, self.exit_code, self._forked = None, None, None
+        if not (self.warm and self._kernel and self._fork()):
+            self._popen(cmd, kwargs["env"])
         self.pid = self.process.pid
         self.pgid = self.pid
         self.cwd = str(self._room.home)
@@ -89,6 +87,50 @@ class SandboxProvisioner(LocalProvisioner):
         self._watcher = threading.Thread(target=self._watch, args=(self.process,), daemon=True)
         self._watcher.start()
         return self.connection_info
+
+    def _popen(self, cmd: Sequence[str], env: Mapping[str, str], pipes: int | None = None) -> None:
+        self.process = subprocess.Popen(
+            list(cmd),
+            stdin=pipes or subprocess.DEVNULL,
+            stdout=pipes or subprocess.DEVNULL,
+            stderr=self._errors,
+            cwd=str(self._room.home),
+            env=env,
+            start_new_session=True,
+        )
+
+    def _fork(self) -> bool:
+        """Build the same fence with nobody in it and have the warm parent fork a kernel into it;
+        False, with nothing left behind, where that can't be done."""
+        argv, environment = bubblewrap.empty(self._plan, self._room)
+        self._popen(argv, environment, subprocess.PIPE)
+        fence = self.process
+        try:
+            self._forked = nursery.fork_into(
+                Path(self.warm),
+                fence,
+                argv=self._kernel,
+                environment=environment,
+                limits=processes.resource_limits(self._plan.limits),
+                uid=self._room.uid,
+                errors=self._errors.fileno(),
+                seconds=self._plan.limits.startup_s,
+            )
+        except nursery.NoWarmKernel as trouble:
+            self._errors.write(f"{trouble}\n".encode())
+            fence.kill()
+            fence.wait()
+            self._room.open_sockets()
+            return False
+        finally:
+            fence.stdin.close()
+            fence.stdout.close()
+        return True
+
+    def everything(self) -> list[int]:
+        """All processes of the kernel and of its fence that are alive now."""
+        found = tree.descendants(self.process.pid)
+        return found if self._forked is None else [*found, *tree.descendants(self._forked)]
 
     async def send_signal(self, signum: int) -> None:
         """Pass signals on, except the interrupt: that goes as a message, here it would end all."""
@@ -146,7 +188,7 @@ class SandboxProvisioner(LocalProvisioner):
         while process.poll() is None:
             try:
                 sealed = sealed or sys.platform == "win32" or self._room.seal()
-                self._broken = self._overstep(process.pid)
+                self._broken = self._overstep()
             except (OSError, AttributeError):  # the folder is being removed: the end is near
                 pass
             if self._broken is not None:
@@ -157,9 +199,9 @@ class SandboxProvisioner(LocalProvisioner):
             except subprocess.TimeoutExpired:
                 continue
 
-    def _overstep(self, pid: int) -> Death | None:
-        limits, pids = self._plan.limits, tree.descendants(pid)
-        held = tree.memory(pids)
+    def _overstep(self) -> Death | None:
+        limits, pids = self._plan.limits, self.everything()
+        held = tree.memory(pids, limits.memory_bytes)
         if held > limits.memory_bytes:
             allowed = f"{limits.memory_bytes / MIB:.0f} MiB"
             return Death("memory", f"{held / MIB:.0f} MiB held where {allowed} are allowed")
@@ -171,7 +213,7 @@ class SandboxProvisioner(LocalProvisioner):
         return None
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        below = tree.descendants(process.pid)
+        below = self.everything()
         if self.level.name == levels.PROCESS_LIMITS and process.poll() is None:
             process.terminate()  # the supervisor ends also what left the tree
             try:

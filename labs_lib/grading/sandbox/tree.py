@@ -30,14 +30,21 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def memory(pids: list[int]) -> int:
-    """Bytes that the processes hold: all their private pages, and the largest shared part."""
+def memory(pids: list[int], limit: int = 0) -> int:
+    """Bytes that the processes hold: all their private pages, and the largest shared part.
+
+    Pages that a fork has not written to are counted for each process. Where that sum is over
+    `limit` it is taken again, slowly and exactly: each page divided by those who hold it.
+    """
     private, shared = 0, 0
     for pid in pids:
         resident, common = _resident(pid)
         private += resident - common
         shared = max(shared, common)
-    return private + shared
+    if private + shared <= limit:
+        return private + shared
+    exact = [_proportional(pid) for pid in pids]
+    return private + shared if None in exact else sum(exact)
 
 
 def end(pids: list[int], *, timeout: float = 5.0) -> bool:
@@ -92,3 +99,13 @@ def _resident(pid: int) -> tuple[int, int]:
     except (OSError, ValueError):
         return 0, 0
     return int(resident) * PAGE, int(shared) * PAGE
+
+
+def _proportional(pid: int) -> int | None:
+    """Bytes of one process, each page divided by the number of its holders; None if not told."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            sizes = dict(line.split(":", 1) for line in file if line.startswith("Pss:"))
+        return 1024 * int(sizes["Pss"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return None if os.path.exists(f"/proc/{pid}/statm") else 0

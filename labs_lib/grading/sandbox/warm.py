@@ -1,0 +1,235 @@
+"""The warm parent of fenced kernels: what every kernel imports is imported here, once.
+
+Run as a script by path, outside of every fence, with the clean environment of a kernel; it imports
+nothing of the course. It listens on the socket at descriptor `argv[1]`. For each request it forks a
+process that enters the namespaces of one fence, forks the kernel there, and waits for it. The
+kernel gives up every right before it opens its sockets; no line of a student runs before that, and
+none ever runs here.
+
+A request is one message: {"argv", "environment", "limits", "uid"} with three descriptors: a pidfd
+of a process inside the fence, the writing end of a pipe on which that process waits for the
+kernel's exit code, and the kernel's standard error. The answer is {"pid"} or {"trouble"}.
+"""
+
+import array
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+IMPORTED = (
+    "numpy",
+    "torch",
+    "torch.nn.functional",
+    "matplotlib.pyplot",
+    "IPython.core.interactiveshell",
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "ipywidgets",
+)
+MESSAGE_BYTES = 1 << 20
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
+CAPABILITY_VERSION_3 = 0x20080522
+NAMESPACES = {
+    "user": 0x10000000,
+    "mnt": 0x00020000,
+    "pid": 0x20000000,
+    "ipc": 0x08000000,
+    "uts": 0x04000000,
+    "net": 0x40000000,
+    "cgroup": 0x02000000,
+}
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main(listener):
+    """Import everything, then fork a kernel for each request until the owner is gone."""
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    _import()
+    server = socket.socket(fileno=listener)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    while True:
+        ready, _, _ = select.select([server, 0], [], [])
+        if 0 in ready:  # standard input ends with the owner
+            return
+        connection, _ = server.accept()
+        if os.fork() == 0:
+            server.close()
+            _answer(connection)
+        connection.close()
+
+
+def _import():
+    sys.modules["debugpy"] = None  # it starts a thread, and no graded kernel is debugged
+    for name in IMPORTED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    threads = os.listdir("/proc/self/task")
+    if len(threads) != 1:
+        sys.exit(f"{len(threads)} threads run after the imports, so that no fork is safe")
+
+
+def _answer(connection):
+    """One request: the kernel's keeper outside, the kernel inside."""
+    code = 1
+    try:
+        parent_gone(signal.SIGKILL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        request, (inside, ending, errors) = _receive(connection)
+        home = _environment_of(request)
+        enter(inside)
+        kernel = os.fork()
+        if kernel == 0:
+            connection.close()
+            _become(request, home, errors)
+        os.close(errors)
+        connection.send(json.dumps({"pid": kernel}).encode())
+        connection.close()
+        code = os.waitstatus_to_exitcode(os.waitpid(kernel, 0)[1])
+        code = 128 - code if code < 0 else code
+        os.write(ending, b"%d\n" % code)
+    except BaseException as trouble:
+        with contextlib.suppress(OSError):
+            connection.send(json.dumps({"trouble": repr(trouble)[:500]}).encode())
+    finally:
+        os._exit(code)
+
+
+def _receive(connection):
+    room = socket.CMSG_SPACE(3 * array.array("i").itemsize)
+    text, extra, _, _ = connection.recvmsg(MESSAGE_BYTES, room)
+    descriptors = array.array("i")
+    for level, kind, data in extra:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            descriptors.frombytes(data)
+    return json.loads(text), list(descriptors)
+
+
+def _environment_of(request):
+    return request["environment"]["HOME"]
+
+
+def enter(inside):
+    """Make the namespaces of the process at a pidfd one's own, also its folders and its root."""
+    with open(f"/proc/self/fdinfo/{inside}", encoding="ascii") as file:
+        pid = next(line.split()[1] for line in file if line.startswith("Pid:"))
+    wanted = 0
+    for name, flag in NAMESPACES.items():
+        theirs, ours = os.stat(f"/proc/{pid}/ns/{name}"), os.stat(f"/proc/self/ns/{name}")
+        if theirs.st_ino != ours.st_ino:
+            wanted |= flag
+    if libc.setns(inside, wanted) != 0:
+        raise OSError(ctypes.get_errno(), "the fence can't be entered")
+
+
+def parent_gone(signum):
+    """Be sent a signal when the parent ends, also when it just has."""
+    before = os.getppid()
+    libc.prctl(PR_SET_PDEATHSIG, signum, 0, 0, 0)
+    if os.getppid() != before:
+        os._exit(1)
+
+
+def _become(request, home, errors):
+    """Become the kernel: without rights, descriptors, or anything that tells of the parent."""
+    code = 1
+    try:
+        os.setsid()
+        _redirect(errors)
+        _limit(request["limits"])
+        _drop(request["uid"])
+        os.chdir(home)
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        _refresh(request["environment"])
+        argv, sys.argv[1:] = request["argv"], request["argv"]
+        request.clear()
+        _run(argv)
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException as trouble:
+        print(repr(trouble), file=sys.__stderr__, flush=True)
+    finally:
+        os._exit(code)
+
+
+def _redirect(errors):
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for number, source in ((0, nothing), (1, nothing), (2, errors)):
+        os.dup2(source, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+
+
+def _limit(limits):
+    import resource
+
+    with open("/proc/self/statm", encoding="ascii") as file:
+        mapped = int(file.read().split()[0]) * resource.getpagesize()
+    limits["RLIMIT_AS"] += mapped  # what the imports map is no use of the student's
+    for name, value in limits.items():
+        number = getattr(resource, name)
+        hard = value + 1 if name == "RLIMIT_CPU" else value
+        resource.setrlimit(number, (value, hard))
+
+
+def _drop(uid):
+    """Give up all capabilities for good, and root's user id where it is ours; prove it."""
+    with open("/proc/sys/kernel/cap_last_cap", encoding="ascii") as file:
+        last = int(file.read())
+    for number in range(last + 1):
+        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    libc.capset(header, (ctypes.c_uint32 * 6)())
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own /proc/self is closed to it
+    with open("/proc/self/status", encoding="ascii") as file:
+        status = {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
+    held = [int(value, 16) for name, value in status.items() if name.startswith("Cap")]
+    if any(held) or status["NoNewPrivs"] != "1" or 0 in os.getresuid():
+        os._exit(126)
+
+
+def _refresh(environment):
+    """Forget what was looked up elsewhere, and draw new random numbers."""
+    import random
+
+    path = environment.get("PYTHONPATH")
+    if path:
+        sys.path[:0] = path.split(os.pathsep)
+    sys.path_importer_cache.clear()
+    importlib.invalidate_caches()
+    random.seed()
+    numpy, torch, matplotlib = map(sys.modules.get, ("numpy", "torch", "matplotlib"))
+    if numpy is not None:
+        numpy.random.seed()
+    if torch is not None:
+        torch.default_generator.seed()
+    if matplotlib is not None:
+        for name in ("get_configdir", "get_cachedir"):  # each remembers a folder out there
+            found = getattr(matplotlib, name)
+            setattr(matplotlib, name, getattr(found, "__wrapped__", found))
+
+
+def _run(argv):
+    from ipykernel.kernelapp import IPKernelApp
+
+    IPKernelApp.launch_instance(argv=argv)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
