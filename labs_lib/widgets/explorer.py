@@ -32,6 +32,8 @@ class Explorer(anywidget.AnyWidget):
         script: the module in front/ that draws the same in the browser.
         ask: `ask(**values)` runs a student's function where the settings ask for it, and returns
             what the browser draws of it: `message`, and what its module reads. None: not asked.
+        plays: controls that only choose what is shown of a student's answer, such as the step of
+            a trace: `ask` isn't called again when they move.
         follow: name -> leader; moves along as long as both are equal.
         data: what the browser is given once, such as a trace; read there as model.get("data").
         rules: what may not go together, further than n_head and d_model.
@@ -57,6 +59,7 @@ class Explorer(anywidget.AnyWidget):
         *,
         script: str,
         ask: Ask | None = None,
+        plays: Iterable[str] = (),
         follow: Mapping[str, str] | None = None,
         data: Any = None,
         rules: Iterable[Rule] = (),
@@ -66,7 +69,7 @@ class Explorer(anywidget.AnyWidget):
         self.names = tuple(knob.name for knob in knobs)
         self.draw, self._ask, self._follow = draw, ask, dict(follow or {})
         self._rules = (*(() if explicit_head_dim else (pair_rule,)), *rules)
-        self._size, self._still = size, None
+        self._size, self._still, self._plays = size, None, frozenset(plays)
         self.add_traits(**{knob.name: knob.trait() for knob in knobs})
         own = self._answer({knob.name: knob.value for knob in knobs})
         specs = [knob.spec for knob in knobs]
@@ -142,14 +145,17 @@ class Explorer(anywidget.AnyWidget):
             found = self._ask(**values)
         except Exception as error:  # would otherwise be seen nowhere
             found = {"failed": True, "message": raised(error), "empty": "no picture: see below"}
-        return None if found is None else {**found, "of": values}
+        return None if found is None else {**found, "of": self._asked(values)}
+
+    def _asked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if name not in self._plays}
 
     def _moved(self, change: Any) -> None:
         from_browser = bool(self._property_lock)
         for name, leader in () if from_browser else self._follow.items():
             if change["name"] == leader and getattr(self, name) == change["old"]:
                 setattr(self, name, change["new"])
-        if self._ask is not None and (self.own or {}).get("of") != self.values:
+        if self._ask is not None and (self.own or {}).get("of") != self._asked(self.values):
             self.own = self._answer(self.values)
 
     def _unknown(self, name: str) -> str:

@@ -13,7 +13,7 @@ class Row:
     keys; `settings` are set from Python, and the browser must then say what Python says; `illegal`
     is typed in by the keyboard and must be explained with a way out. `own` is the code of a
     student's function that the call names: Python runs it, and the browser shows what it says.
-    `module` is where the function lies, if not in a module of its name; `start` what the call needs.
+    `module` is where the function lies, if its name is another; `start` is what the call needs.
     """
 
     name: str

@@ -133,7 +133,7 @@ function steps(knob, move) {
     named("on", () => Math.min(at()[2], at()[0] + 1)),
     named("last", () => at()[2]),
   ];
-  const row = element("div", { class: "labs-steps", role: "group", "aria-label": knob.name });
+  const row = element("div", { class: "labs-steps", role: "group", "aria-label": `play ${knob.name}` });
   row.append(inner.root, ...buttons);
   return { ...inner, root: row, still };
 }

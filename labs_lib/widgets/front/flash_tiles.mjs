@@ -152,7 +152,7 @@ function tile_sentence(s, head_dim, tiles, at, [whole, all, soon], chip) {
   const where = tile ? `Queries from ${tile.i} on meet keys from ${tile.j} on` : "No tile yet";
   const total = chip.reduce((sum, [, bytes]) => sum + bytes, 0);
   return (
-    `${s.n_head} heads of ${head_dim}. ${where}${skipped}. ` +
+    `${many(s.n_head, "head")} of ${head_dim}. ${where}${skipped}. ` +
     `On the chip: ${general(total / 1024, 4)} KiB.\n` +
     `${general(soon / 1e6, 3)} MB have crossed, ${general(all / 1e6, 3)} MB a head ` +
     `will; whole matrices move ${general(whole / all, 2)} times as much.`

@@ -42,8 +42,3 @@ function many(count, word) {
   const plural = word.endsWith("s") ? `${word}es` : `${word}s`;
   return `${fixed(count, 0)} ${count === 1 ? word : plural}`;
 }
-
-// Numbers that Python sent as bytes: `Kind` is a typed array such as Float64Array.
-function numbers_of(view, Kind) {
-  return new Kind(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
-}
