@@ -58,7 +58,7 @@ def sort_files(submission: Submission, courses: Sequence[Course]) -> Sorted:
     strangers, notes = [], list(submission.notes)
     for file in submission.files:
         try:
-            candidate = _look(file, every)
+            candidate = look(file)
         except reading.Unreadable as error:
             sentence = f"{file.label}: {error}."
             notes += [sentence] if len(notes) < MAX_TOLD else []
@@ -110,7 +110,9 @@ def _readable(file: Handed) -> reading.Reading:
     return found
 
 
-def _look(file: Handed, every: Sequence[Course]) -> Candidate:
+def look(file: Handed) -> Candidate:
+    """Read a file and tell which lab it is of. Raises Unreadable."""
+    every = _every()
     found = _readable(file)
     scores = {c.lab.name: recognised(found.notebook, c.asked) for c in every}
     own = found.notebook.metadata.get("labs")
@@ -146,13 +148,14 @@ def _best(found: list[Candidate], course: Course, notes: list[str]) -> list[Cand
     distinct = list({one.digest: one for one in last}.values())
     if len(distinct) < 2:
         return distinct
-    tried = [one for one in distinct if _attempted(one, course)]
+    tried = [one for one in distinct if attempted(one, course)]
     if len(tried) == 1:
         labels = ", ".join(one.file.label for one in distinct if one not in tried)
         notes.append(f"Of {course.lab.name} {labels} holds no answer and was left out.")
     return tried or distinct[:1]
 
 
-def _attempted(candidate: Candidate, course: Course) -> bool:
+def attempted(candidate: Candidate, course: Course) -> bool:
+    """Whether a notebook holds an answer to any exercise of the lab. Raises Unreadable."""
     found = match(parse(candidate).notebook, course.notebook, course.asked)
     return any(answer.attempted for answer in found.values())

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ..workbook.own_report import OwnReport, fragment
 from .judge import Outcome
+from .lateness import Late, number
 
 _WORDS = {
     "pass": ("pass", "right"),
@@ -25,6 +26,7 @@ _WORDS = {
     "needs-review": ("open", "under review"),
     "infrastructure": ("open", "to be run again"),
 }
+_HINTED = ("fail", "error", "timeout", "memory")
 
 
 class Run(Protocol):
@@ -32,24 +34,30 @@ class Run(Protocol):
 
     maximum: int
     fence: str
-    titles: dict[str, str]
+    titles: Mapping[str, str]
     own: Mapping[str, OwnReport]
+    hints: Mapping[str, str]
 
 
-def page(
-    student: str,
-    outcomes: Sequence[Outcome],
-    notes: Sequence[str],
-    files: Sequence[str],
-    run: Run,
-) -> str:
+class Student(Protocol):
+    """What a page tells of one student."""
+
+    student: str
+    outcomes: Sequence[Outcome]
+    notes: Sequence[str]
+    files: Sequence[str]
+    late: Mapping[str, Late]
+    comment: str
+    total: float
+
+
+def page(row: Student, run: Run) -> str:
     """The page of one student."""
-    total = sum(one.points or 0 for one in outcomes)
-    undecided = sum(1 for one in outcomes if one.points is None)
+    undecided = sum(1 for one in row.outcomes if one.points is None)
     waiting = f" ({undecided} still to be decided)" if undecided else ""
     labs = [
-        _lab(lab, list(own), run)
-        for lab, own in groupby(outcomes, key=lambda one: one.exercise.partition(".")[0])
+        _lab(lab, list(own), row.late.get(lab), run)
+        for lab, own in groupby(row.outcomes, key=lambda one: one.exercise.partition(".")[0])
     ]
     return "\n".join(
         [
@@ -58,42 +66,57 @@ def page(
             '<meta http-equiv="Content-Security-Policy" '
             "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>Feedback for {_text(student)}</title>",
+            f"<title>Feedback for {_text(row.student)}</title>",
             f"<style>{_style()}</style></head><body>",
-            f"<h1>Feedback for {_text(student)}</h1>",
-            f'<p class="total">{total} of {run.maximum} points{waiting}</p>',
-            _list("Handed in", files),
-            _list("Noticed", notes),
+            f"<h1>Feedback for {_text(row.student)}</h1>",
+            f'<p class="total">{number(row.total)} of {run.maximum} points{waiting}</p>',
+            _paragraph("said", row.comment),
+            _list("Handed in", row.files),
+            _list("Noticed", row.notes),
             *labs,
-            _own(run.own.get(student)),
+            _own(run.own.get(row.student)),
             f'<p class="quiet fence">{_text(run.fence)}</p>',
             "</body></html>\n",
         ]
     )
 
 
-def _lab(lab: str, outcomes: Sequence[Outcome], run: Run) -> str:
-    points = sum(one.points or 0 for one in outcomes)
+def _lab(lab: str, outcomes: Sequence[Outcome], late: Late | None, run: Run) -> str:
+    points = sum(one.points or 0 for one in outcomes) - (late.points if late else 0)
     maximum = sum(one.maximum for one in outcomes)
     title = _text(run.titles.get(lab, lab))
-    head = f'<h2>{title} <span class="quiet">{points} of {maximum} points</span></h2>'
-    return "\n".join([head, *(_exercise(one) for one in outcomes)])
+    told = f"{number(max(0, points))} of {maximum} points"
+    return "\n".join(
+        [
+            f'<h2>{title} <span class="quiet">{told}</span></h2>',
+            _paragraph("quiet", late.told if late else ""),
+            *(_exercise(one, run.hints.get(one.exercise, "")) for one in outcomes),
+        ]
+    )
 
 
-def _exercise(one: Outcome) -> str:
+def _exercise(one: Outcome, hint: str) -> str:
     kind, word = _WORDS[one.status]
-    points = "" if not one.maximum else f" · {'?' if one.points is None else one.points} of "
-    points += f"{one.maximum}" if one.maximum else ""
-    lines = [
-        f'<h3><span class="mark {kind}">{_text(word)}</span> {_text(one.exercise)}'
-        f'<span class="quiet">{points}</span></h3>'
-    ]
-    if one.lines:
-        lines.append(f'<p class="said">{_text(chr(10).join(one.lines))}</p>')
-    if one.how or one.notes:
-        how = f"Found by {one.how}. " if one.how else ""
-        lines.append(f'<p class="quiet">{_text(how + " ".join(map(_sentence, one.notes)))}</p>')
-    return "\n".join(lines)
+    if one.mark is not None:
+        kind, word = ("pass" if one.is_right else "open"), "marked by hand"
+    points = "?" if one.points is None else number(one.points)
+    told = f" · {points} of {one.maximum}" if one.maximum else ""
+    wrong = one.status in _HINTED and not one.is_right
+    how = f"Found by {one.how}. " if one.how else ""
+    return "\n".join(
+        [
+            f'<h3><span class="mark {kind}">{_text(word)}</span> {_text(one.exercise)}'
+            f'<span class="quiet">{told}</span></h3>',
+            _paragraph("said", one.comment),
+            _paragraph("said", "\n".join(one.lines)),
+            _paragraph("quiet", f"Hint: {hint}" if hint and wrong else ""),
+            _paragraph("quiet", how + " ".join(map(_sentence, one.notes))),
+        ]
+    )
+
+
+def _paragraph(kind: str, text: str) -> str:
+    return f'<p class="{kind}">{_text(text)}</p>' if text.strip() else ""
 
 
 def _own(report: OwnReport | None) -> str:

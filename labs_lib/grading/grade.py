@@ -21,10 +21,10 @@ from ..notebook.reading import Unreadable
 from . import report as reports
 from .candidates import Sorted, parse, sort_files
 from .course import Course, Names, chosen
-from .intake import Submission, collect
+from .extras import Extras
+from .intake import Submission
 from .judge import Outcome, judge, outcome, without_run
 from .key import Key, KeyFailure, make_key
-from .names import read_roster
 from .own import own_reports
 from .report import Report, Row
 from .rounding import PlacesError
@@ -47,6 +47,7 @@ def grade(
     limits: Limits | None = None,
     level: str | None = None,
     stream: TextIO | None = None,
+    extras: Extras | None = None,
 ) -> Report:
     """Grade a folder (or a zip) of submissions and write the report into `out`.
 
@@ -58,6 +59,7 @@ def grade(
         limits: for each notebook's kernel.
         level: the fence to insist on (`bubblewrap`, `process-limits`).
         stream: where progress goes; standard error unless given.
+        extras: deadlines, marks by hand and the like (its roster counts in place of `roster`).
 
     Raises:
         UsageError: if something given can't be used; nothing is written then.
@@ -65,13 +67,15 @@ def grade(
     submissions, out = Path(submissions).expanduser(), Path(out).expanduser()
     courses = chosen(labs)
     _check_seed(seed)
-    found, left_out = collect(submissions, read_roster(roster) if roster else None)
+    extras = extras or Extras(roster=roster)
+    found, left_out = extras.collect(submissions, out, courses)
     reports.check_target(out, submissions)
     with tempfile.TemporaryDirectory(prefix="labs-grade-") as folder:
         keys = _Keys(Path(folder), seed, limits, level)
         progress = _Progress(stream or sys.stderr, len(found))
         rows = _rows(found, courses, keys, jobs or min(2, os.cpu_count() or 1), progress)
-    finished = replace(_report(rows, courses, keys, left_out), own=own_reports(found))
+    bare = replace(_report(rows, courses, keys, left_out), own=own_reports(found))
+    finished = extras.finish(bare, courses)
     reports.write(finished, out)
     progress.say(_summary(finished, out))
     return finished

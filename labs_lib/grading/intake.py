@@ -1,7 +1,8 @@
 """Take in what a class handed in: a folder or an archive in, one submission per student out.
 
-Understood are a folder of notebooks, a folder for each student, what Moodle and Canvas export, and
-archives made by `labs submit`. No link is followed, nothing is written, what is left out is said.
+Understood are a folder of notebooks, a folder for each student, what Moodle, Canvas and Blackboard
+export, repositories that GitHub Classroom clones, and archives made by `labs submit`. No link is
+followed, nothing is written, what is left out is said.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from ..errors import UsageError
 from ..notebook.archives import MAX_ARCHIVE_BYTES, members
@@ -36,6 +38,8 @@ class Handed:
     label: str
     read: Callable[[], bytes]
     attempt: int = 0
+    when: str = ""  # the platform's own time, by the clock of its server
+    late: bool = False  # whether the platform called it late
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,14 @@ class Submission:
     reports: tuple[Handed, ...] = ()
 
 
-def collect(source: Path, roster: Roster | None = None) -> tuple[list[Submission], list[str]]:
+def collect(
+    source: Path,
+    roster: Roster | None = None,
+    given: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[list[Submission], list[str]]:
     """The submissions in a folder or a zip, by student, and what was left out.
+
+    `given` maps the names of top files and folders to students, where a table says whose they are.
 
     Raises:
         UsageError: if there is nothing to read, or no notebook in it.
@@ -57,13 +67,20 @@ def collect(source: Path, roster: Roster | None = None) -> tuple[list[Submission
     roster = roster or Roster()
     source = Path(source)
     left_out: list[str] = []
-    entries = _unwrap(list(_expand(_entries(source, left_out), left_out)), source)
-    found = _by_student(entries, source, roster, left_out)
+    around = [source.name if source.is_dir() else source.stem]
+    entries = _unwrap(list(_expand(_entries(source, left_out), left_out)), source, around)
+    groups = _groups(entries, source, left_out, roster, around, given)
+    found = [_submission(name, groups[key]) for name, key in distinct(groups).items()]
     if not any(submission.files for submission in found):
         raise UsageError(
             f"there are no submissions in {source}: no notebook (.ipynb) and no archive (.zip)"
         )
     missing = [s for s in roster.students if s not in {one.student for one in found}]
+    if roster.students:
+        strange = sorted({one.student for one in found} - set(roster.students))
+        left_out += [
+            f"{name} is not in the roster; there is a row all the same" for name in strange
+        ]
     found += [Submission(s, notes=("Nothing was handed in.",)) for s in missing]
     return sorted(found, key=lambda one: (one.student.casefold(), one.student)), left_out
 
@@ -157,8 +174,8 @@ def _expand(entries: list[Entry], left_out: list[str]) -> Iterator[Entry]:
                 yield Entry((*entry.parts, *one.parts), one.read, begins)
 
 
-def _unwrap(entries: list[Entry], source: Path) -> list[Entry]:
-    """Take away a folder that only wraps what a class handed in."""
+def _unwrap(entries: list[Entry], source: Path, around: list[str]) -> list[Entry]:
+    """Take away a folder that only wraps what a class handed in; its name goes to `around`."""
     tops = {entry.parts[0] for entry in entries}
     top = next(iter(tops), "")
     packed = any(0 in entry.archives for entry in entries)
@@ -169,30 +186,40 @@ def _unwrap(entries: list[Entry], source: Path) -> list[Entry]:
     folders = {e.parts[1] for e in inner if len(e.parts) > 2 or e.read is None}
     students = {name for name in folders if not _OF_A_LAB.match(name)}
     of_class = top.casefold() in ("submissions", source.stem.casefold())
+    of_class = of_class or bool(names.classroom_assignment(top))
     lms = bool(files) and all(names.platform_name(name) for name in files)
     if not inner or not (of_class or lms or (students and not files)):
         return entries
     shifted = [
         replace(e, parts=e.parts[1:], archives=tuple(n - 1 for n in e.archives)) for e in inner
     ]
-    return _unwrap(shifted, source)
+    around.append(top)
+    return _unwrap(shifted, source, around)
 
 
-def _by_student(
-    entries: list[Entry], source: Path, roster: Roster, left_out: list[str]
-) -> list[Submission]:
+def _groups(
+    entries: list[Entry],
+    source: Path,
+    left_out: list[str],
+    roster: Roster,
+    around: Sequence[str],
+    given: Mapping[str, str],
+) -> dict[tuple[str, str], list[Entry]]:
+    """The entries of each student, by name and number on the platform."""
     own = any(entry.parts == (MANIFEST,) for entry in entries)
     whole = owner_of_all(entries, source) if own else None
     groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
-    carriers = {} if whole else owners(entries, source, roster, left_out)
+    classroom = next(filter(None, map(names.classroom_assignment, around)), "")
+    carriers = {} if whole else owners(entries, source, roster, left_out, classroom, given)
     for entry in entries:
         top = entry.parts[0]
-        if len(entry.parts) == 1 and entry.read and not _counts(entry):
+        loose = len(entry.parts) == 1 and entry.read and not _counts(entry)
+        if loose and not names.is_receipt(top):
             if top != MANIFEST:
                 left_out.append(f"{entry.label} is neither a notebook nor an archive")
             continue
         groups[whole or carriers[top]].append(entry)
-    return [_submission(name, groups[key]) for name, key in distinct(groups).items()]
+    return groups
 
 
 def _counts(entry: Entry) -> bool:
@@ -207,12 +234,14 @@ def _submission(student: str, entries: list[Entry]) -> Submission:
         if entry.parts[-1].endswith(own_report.SUFFIX):
             reports.append(Handed(entry.label, entry.read))
             continue
+        carrier = names.platform_name(entry.parts[0]) or names.Carrier("")
+        said = {"when": carrier.when, "late": carrier.late}
         if not _counts(entry):
-            others.append(entry.label)
+            others += [] if names.is_receipt(entry.parts[-1]) else [entry.label]
         elif is_zip(entry):
-            files.append(Handed(entry.label, _closed(entry)))
+            files.append(Handed(entry.label, _closed(entry), **said))
         else:
-            files.append(Handed(entry.label, entry.read, _attempt(entry, student)))
+            files.append(Handed(entry.label, entry.read, _attempt(entry, student), **said))
     tops = sorted({names.printable(entry.parts[0]) for entry in entries})
     notes = [f"Handed in as {', '.join(tops[:20])}."] if len(tops) > 1 else []
     if len(files) > MAX_FILES:
@@ -240,10 +269,11 @@ def _attempt(entry: Entry, student: str) -> int:
     An archive's number counts where its name carries the student, not only its content.
     """
     platform = names.platform_name(entry.parts[0])
+    when = int(platform.when.replace("-", "")) if platform and platform.when else 0
     outer = 0
     if 0 in entry.archives:
         stem, number = names.attempt(Path(platform.rest if platform else entry.parts[0]).stem)
         outer = number if platform or stem == student else 0
     own = names.platform_name(entry.parts[-1])
     inner = names.attempt(Path(own.rest if own else entry.parts[-1]).stem)[1]
-    return outer * 1000 + inner
+    return (when * 1000 + outer) * 1000 + inner

@@ -5,6 +5,7 @@ nbval has compared; here its outcomes are named. Absence of evidence is never a 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from ..exercises.kit import Exercise
 from ..notebook.matching import Answer
 from .kernel_text import MAX_CHARS
 from .key import Key
-from .printed import Printed, explain
+from .printed import Printed, explain, masked
 from .run import CellRun
 from .structure import structure
 from .transplant import kernel_text
@@ -48,17 +49,30 @@ class Outcome:
     how: str = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    answer: str = ""  # the fingerprint of what was handed in
+    mark: float | None = None  # given by a person; wins
+    comment: str = ""
+    stale: str = ""  # why the mark has to be looked at again
+    marked_answer: str = ""
+    marked_status: str = ""
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"status={self.status!r} is not one of {', '.join(STATUSES)}")
 
     @property
-    def points(self) -> int | None:
-        """All or nothing; None where it is undecided."""
+    def points(self) -> float | None:
+        """A person's mark, else all or nothing; None where it is undecided."""
+        if self.mark is not None:
+            return self.mark
         if self.status in UNDECIDED and self.maximum:
             return None
         return self.maximum if self.status == "pass" else 0
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is missing: it passed, or a person gave it every point."""
+        return self.status == "pass" if self.mark is None else self.mark >= self.maximum
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,12 @@ def outcome(exercise: Exercise, status: str, *lines: str, **more) -> Outcome:
     return Outcome(exercise.name, status, exercise.points, tuple(lines), **more)
 
 
+def fingerprint(answer: Answer) -> str:
+    """Twelve letters that stand for the text of an answer; empty where there is none."""
+    text = answer.source.strip()
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12] if text else ""
+
+
 def judge(key: Key, answers: Mapping[str, Answer], runs: Sequence[CellRun]) -> list[Outcome]:
     """An outcome for each exercise of the lab, whatever ran."""
     return [
@@ -85,7 +105,7 @@ def judge(key: Key, answers: Mapping[str, Answer], runs: Sequence[CellRun]) -> l
 
 def without_run(item: Exercise, answer: Answer) -> Outcome | None:
     """The outcome of an answer that is not to be run; None for all others."""
-    told = {"how": answer.how, "notes": answer.notes}
+    told = {"how": answer.how, "notes": answer.notes, "answer": fingerprint(answer)}
     if answer.doubt:
         return outcome(item, "needs-review", answer.doubt, **told)
     if not answer.attempted:
@@ -114,7 +134,7 @@ def _judge_one(
     item: Exercise, key: Key, answers: Mapping[str, Answer], runs: Sequence[CellRun]
 ) -> Outcome:
     answer = answers[item.name]
-    told = {"how": answer.how, "notes": answer.notes}
+    told = {"how": answer.how, "notes": answer.notes, "answer": fingerprint(answer)}
     mine = [run for run in runs if run.exercise == item.name]
     checks = [run for run in mine if run.role == "check"]
     evidence = _Evidence(
@@ -176,10 +196,11 @@ def _stop_sentence(stopped: str, reason: str) -> str:
 def _error_lines(run: CellRun, item: Exercise) -> list[str]:
     if item.kind == "kernel" and run.role == "answer" and run.evalue:
         return ["The kernel could not be built:", *run.evalue[:600].split("\n")]
-    where = "Your cell" if run.role == "answer" else "The check"
+    own = run.role == "answer"
+    where, says = ("Your cell", run.evalue) if own else ("The check", masked(run.evalue))
     line = re.search(r"line (\d+)", run.evalue) or re.search(r"^-+> *(\d+)", run.traceback, re.M)
     place = f" in line {line[1]}" if line else ""
-    return [f"{where} raised {run.ename or 'an error'}{place}: {run.evalue or run.reason}"[:600]]
+    return [f"{where} raised {run.ename or 'an error'}{place}: {says or run.reason}"[:600]]
 
 
 def _uncounted(item: Exercise, found: _Evidence) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ..exercises import labs
 from ..notebook.reading import Unreadable
@@ -49,12 +50,18 @@ def distinct(groups: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
 
 
 def owners(
-    entries: list[Entry], source: Path, roster: Roster, left_out: list[str]
+    entries: list[Entry],
+    source: Path,
+    roster: Roster,
+    left_out: list[str],
+    assignment: str = "",
+    given: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, tuple[str, str]]:
     """Whose each top folder, archive or file is.
 
     An archive may say whose it is, but not be another's: where that student handed in something
-    under their own name, it keeps the name that it came with.
+    under their own name, it keeps the name that it came with. `assignment` is what begins the
+    names of repositories that GitHub Classroom made; `given` says whose a top name is, and wins.
     """
     inside: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
@@ -63,6 +70,10 @@ def owners(
     for top, own in inside.items():
         packed = any(0 in entry.archives for entry in own)
         said = _manifest_id(own, (top,)) if packed else ""
+        sure = given.get(names.normal(top)) or _repository(top, own, roster, assignment)
+        if sure:
+            found[top] = (sure, "")
+            continue
         found[top] = _owner(top, own, source, roster, said)
         known = names.attempt(Path(top).stem)[0]
         by_name = _owner(top, own, source, roster, "")
@@ -93,9 +104,8 @@ def _owner(
     folder = len(inside) > 1 or inside[0].read is None
     archive = any(0 in entry.archives for entry in inside) or is_zip(inside[0])
     stem = top if folder and not archive else Path(top).stem
-    known = roster.find(
-        top, stem, platform.name if platform else "", platform.number if platform else "", submitted
-    )
+    said = (platform.name, platform.number, *platform.others) if platform else ()
+    known = roster.find(top, stem, *said, submitted)
     if known:
         return known, ""
     if platform:
@@ -106,6 +116,15 @@ def _owner(
         return names.printable(top), ""
     name, _ = names.owner(stem, [lab.stem for lab in labs()])
     return names.printable(roster.find(name) or name or source.resolve().stem), ""
+
+
+def _repository(top: str, inside: list[Entry], roster: Roster, assignment: str) -> str:
+    """Whose a repository of GitHub Classroom is; empty for all else."""
+    loose = len(inside[0].parts) == 1 and inside[0].read is not None
+    if not assignment or loose or not top.startswith(f"{assignment}-"):
+        return ""
+    name = top.removeprefix(f"{assignment}-")
+    return roster.find(name) or names.printable(name)
 
 
 def _manifest_id(entries: list[Entry], below: tuple[str, ...]) -> str:

@@ -15,6 +15,7 @@ from ..checking.kernel_mistakes import around
 from ..checking.verdict import NOT_ATTEMPTED
 from ..exercises.kit import Exercise
 
+_NUMBERS = re.compile(r"[-+]?\d*\.\d+(?:e[-+]?\d+)?|[-+]?\d+e[-+]?\d+|\d{5,}|[\w+/=]{41,}", re.I)
 NOTE = "  | "  # what a trace says of the kernel's own lines; it is shown and never compared
 
 
@@ -54,6 +55,12 @@ def explain(
     if mistake is None:
         return status, lines, ""
     return "fail", [*mistake.says.split("\n"), *lines], mistake.name
+
+
+def masked(text: str, longest: int = 300) -> str:
+    """Text that a student's program made while it saw hidden inputs, with nothing left that could
+    be one of their numbers."""
+    return _NUMBERS.sub("\N{HORIZONTAL ELLIPSIS}", text)[:longest]
 
 
 class Printed:
@@ -162,7 +169,7 @@ def _difference(item: Exercise, want: Printed, got: Printed, index: int) -> tupl
     if raised:
         kind, _, message = raised.removeprefix("raised ").partition(":")
         status = {"TooSlow": "timeout", "MemoryError": "memory"}.get(kind, "error")
-        return status, [f"{where} it raised {kind}{message and ':'}{message}"]
+        return status, [f"{where} it raised {kind}{message and ':'}{masked(message)}"]
     if index == len(names):
         return "fail", [
             "Called twice with the same inputs, it gave two different results: something is kept",
@@ -171,7 +178,7 @@ def _difference(item: Exercise, want: Printed, got: Printed, index: int) -> tupl
     changed = [line.strip() for line in theirs if line not in ours and "changed its input" in line]
     if changed:
         return "fail", [f"{where} it {changed[0]}; whoever called it still needs that tensor."]
-    return "fail", [f"{where} {_first_line(ours, theirs)}"]
+    return "fail", [f"{where} {masked(_first_line(ours, theirs))}"]
 
 
 def _first_line(ours: Sequence[str], theirs: Sequence[str]) -> str:

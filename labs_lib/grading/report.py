@@ -6,6 +6,7 @@ characters go, and a cell that a spreadsheet would take for a formula is quoted.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -25,10 +26,12 @@ from ..errors import UsageError
 from ..workbook.own_report import OwnReport
 from .feedback import page
 from .judge import Outcome
+from .lateness import Late
 from .names import file_names
 
 MADE_BY = "labs grade"
 RESULTS = "results.json"
+_WRITERS = 20
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _AFTER_SEMICOLON = re.compile(r"(;\s*)([=+\-@])")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -42,17 +45,48 @@ class Row:
     outcomes: tuple[Outcome, ...]
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    late: Mapping[str, Late] = field(default_factory=dict)
+    comment: str = ""
 
     @property
-    def total(self) -> int:
-        """The points that are decided."""
-        return sum(outcome.points or 0 for outcome in self.outcomes)
+    def total(self) -> float:
+        """The points that are decided, without what lateness costs."""
+        return _whole(sum(self.score(lab) for lab in self.labs))
+
+    @property
+    def lost(self) -> float:
+        """The points that lateness costs."""
+        return _whole(sum(late.points for late in self.late.values()))
+
+    @property
+    def labs(self) -> list[str]:
+        """The labs of the outcomes, in their order."""
+        return list(dict.fromkeys(lab_of(one.exercise) for one in self.outcomes))
 
     @property
     def status(self) -> str:
         """How often each status but pass occurs among exercises with points; `complete` if none."""
-        counted = Counter(o.status for o in self.outcomes if o.status != "pass" and o.maximum)
+        counted = Counter(_word(o) for o in self.outcomes if _word(o) != "pass" and o.maximum)
         return "; ".join(f"{word} {n}" for word, n in counted.items()) or "complete"
+
+    @property
+    def remarks(self) -> str:
+        """What a person wrote of it, in one line."""
+        own = [f"{o.exercise}: {o.comment}" for o in self.outcomes if o.comment]
+        return " ".join(" ".join([self.comment, *own]).split())
+
+    def earned(self, lab: str) -> float:
+        """The points decided in a lab, lateness aside."""
+        return sum(o.points or 0 for o in self.outcomes if lab_of(o.exercise) == lab)
+
+    def score(self, lab: str) -> float:
+        """The points decided in a lab."""
+        lost = self.late[lab].points if lab in self.late else 0.0
+        return max(0.0, self.earned(lab) - lost)
+
+    def is_open(self, lab: str) -> bool:
+        """Whether something in a lab is still to be decided."""
+        return any(o.points is None for o in self.outcomes if lab_of(o.exercise) == lab)
 
 
 @dataclass(frozen=True)
@@ -67,6 +101,9 @@ class Report:
     fence: str
     left_out: tuple[str, ...] = ()
     own: Mapping[str, OwnReport] = field(default_factory=dict)  # by student; never for marks
+    hints: Mapping[str, str] = field(default_factory=dict)
+    maxima: Mapping[str, int] = field(default_factory=dict)
+    others: Mapping[str, bytes] = field(default_factory=dict)  # further files, by name
 
 
 def check_target(out: Path, source: Path) -> None:
@@ -106,9 +143,7 @@ def write(report: Report, out: Path) -> None:
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content)
         building.chmod(0o755)
-        if out.exists():
-            os.replace(out, old)
-        os.replace(building, out)
+        _put_in_place(building, out, old)
     finally:
         if old.exists() and not out.exists():
             os.replace(old, out)
@@ -116,14 +151,29 @@ def write(report: Report, out: Path) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
+def _put_in_place(building: Path, out: Path, old: Path) -> None:
+    """Rename a finished report into its place; another run may do the same at the same time."""
+    for tried in range(_WRITERS):
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(out, old)
+        try:
+            os.replace(building, out)
+            return
+        except OSError:  # another report came between
+            if tried == _WRITERS - 1:
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+
+
 def grades_csv(report: Report) -> str:
     """A row per student, a column per exercise: its points, or its status while it is undecided."""
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["student", *report.exercises, "total", "maximum", "status"])
+    table.writerow(["student", *report.exercises, "late", "total", "maximum", "status"])
     for row in report.rows:
-        points = [o.status if o.points is None else o.points for o in row.outcomes]
-        table.writerow([_cell(row.student), *points, row.total, report.maximum, _cell(row.status)])
+        points = [o.status if o.points is None else _whole(o.points) for o in row.outcomes]
+        sums = (row.lost, row.total, report.maximum)
+        table.writerow([cell(row.student), *points, *sums, cell(row.status)])
     return text.getvalue()
 
 
@@ -143,6 +193,8 @@ def results_json(report: Report, files: Sequence[str]) -> str:
                 "files": list(row.files),
                 "notes": list(row.notes),
                 "own_report": row.student in report.own,
+                "late": {lab: _late(one) for lab, one in row.late.items()},
+                "comment": row.comment,
                 "outcomes": [asdict(one) | {"points": one.points} for one in row.outcomes],
             }
             for row in report.rows
@@ -157,7 +209,7 @@ def junit_xml(report: Report) -> bytes:
     """A suite per student, a case per exercise; what is undecided is an error, never a pass."""
     root = ElementTree.Element("testsuites", name=MADE_BY)
     for row in report.rows:
-        bad = [o for o in row.outcomes if o.status != "pass"]
+        bad = [o for o in row.outcomes if not o.is_right]
         errors = [o for o in bad if o.points is None]
         suite = ElementTree.SubElement(
             root,
@@ -173,7 +225,7 @@ def junit_xml(report: Report) -> bytes:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=lab, name=short, time=f"{one.seconds:.3f}"
             )
-            if one.status != "pass":
+            if not one.is_right:
                 kind = "error" if one.points is None else "failure"
                 text = _xml("\n".join(one.lines))
                 first = text.partition("\n")[0]
@@ -188,8 +240,9 @@ def _files(report: Report) -> dict[str, bytes]:
         "grades.csv": grades_csv(report).encode("utf-8"),
         "junit.xml": junit_xml(report),
     }
+    files |= report.others
     for row in report.rows:
-        text = page(row.student, row.outcomes, row.notes, row.files, report)
+        text = page(row, report)
         files[f"feedback/{pages[row.student]}"] = text.encode("utf-8", "replace")
     return files | {RESULTS: results_json(report, [*files, RESULTS]).encode("utf-8")}
 
@@ -207,10 +260,35 @@ def _strangers(out: Path) -> list[str]:
     return [name for name in present if name not in own]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Text that no spreadsheet runs, also where it takes a semicolon for the end of a cell."""
     quoted = f"'{text}" if text.startswith(_FORMULA) else text
     return _AFTER_SEMICOLON.sub(r"\1'\2", quoted).replace("\r", " ")
+
+
+def lab_of(exercise: str) -> str:
+    """The lab of an exercise's name."""
+    return exercise.partition(".")[0]
+
+
+def _word(one: Outcome) -> str:
+    """The word for an exercise in a row's status."""
+    if one.stale:
+        return "mark-to-check"
+    if one.mark is None:
+        return one.status
+    return "pass" if one.is_right else "marked"
+
+
+def _whole(points: float) -> float:
+    """Whole points as a whole number, others to two decimals."""
+    return int(points) if points == int(points) else round(points, 2)
+
+
+def _late(one: Late) -> dict[str, Any]:
+    """Times as text, in UTC."""
+    times = {"submitted": one.submitted, "deadline": one.deadline}
+    return asdict(one) | {k: v.isoformat() if v else "" for k, v in times.items()}
 
 
 def _xml(text: str) -> str:

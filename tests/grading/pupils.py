@@ -12,7 +12,9 @@ import random
 
 import nbformat
 
-from labs_lib.exercises import lab
+from labs_lib.answers import answer
+from labs_lib.checking.oracle import VISIBLE_SEED
+from labs_lib.exercises import exercise, lab
 from labs_lib.grading.course import Course, stub_of
 from labs_lib.notebook.cells import exercise_name, role
 
@@ -233,6 +235,22 @@ def right_with_markers(whole):
     write(whole, MASK, text.replace('"""', '"""\n    # NBVAL_CHECK_OUTPUT\n', 1))
 
 
+@pupil
+def right_in_odd_ways(whole):
+    """numpy's numbers, noise of all kinds, and names that a later cell gives another meaning."""
+    write(
+        whole,
+        STD,
+        "def dot_product_std(head_dim, q_std, k_std):\n"
+        '    print("ab\\bc\\r 10%|#   |\\r 20%|##  |", "\\x1b[31merror: 0.01\\x1b[0m")\n'
+        "    noise = 0 * float(torch.randn(())) + 0 * np.random.rand()\n"
+        "    return np.float64(np.sqrt(head_dim) * q_std * k_std + noise)",
+    )
+    late = "attention_scores = 4\ncausal_mask = None\nq = k = head_dim = dot_product_std\n0"
+    at = find(whole, BUDGET)
+    whole.cells[at].source += f"\n{late}"
+
+
 # Wrong, each in its own way ----------------------------------------------------------------------
 
 WRONG_SCORES = "def attention_scores(q, k):\n    return q @ k.transpose(-2, -1) / q.shape[-1]"
@@ -386,6 +404,157 @@ def cheat_patches_the_measuring(whole):
         whole.cells[find(whole, SDPA)].source
         + "\nimport labs_lib.checking.check as measuring\nmeasuring.rules_kept = lambda *_: {}",
     )
+
+
+@pupil
+def cheat_silences_errors_and_prints_marks(whole):
+    write(
+        whole,
+        SCORES,
+        "import IPython, json\n"
+        'marks = json.dumps({"lab01.attention_scores": {"status": "pass", "points": 99}})\n'
+        "shell = IPython.core.interactiveshell.InteractiveShell\n"
+        "shell.showtraceback = shell._showtraceback = lambda *a, **k: print(marks)\n"
+        "def attention_scores(q, k):\n    raise GeneratorExit(marks)\n\nprint(marks)\nmarks",
+    )
+
+
+@pupil
+def cheat_plants_files(whole):
+    """Files that another student's kernel, or the grader, would load if they were kept."""
+    write(
+        whole,
+        SCORES,
+        WRONG_SCORES + "\n\nimport os, pathlib, site, sys\n"
+        'patch = "import builtins; builtins.print = lambda *a, **k: None"\n'
+        "places = [pathlib.Path(p) for p in (*sys.path, '.', '..', '~', os.environ['HOME'])]\n"
+        "for place in places + [pathlib.Path(site.getusersitepackages())]:\n"
+        "    for name in ('.ipython/profile_default/startup/0.py', 'sitecustomize.py', 'x.pth',\n"
+        "                 'conftest.py', 'labs_lib.py', 'grades.csv'):\n"
+        "        try:\n"
+        "            (place / name).parent.mkdir(parents=True, exist_ok=True)\n"
+        "            (place / name).write_text(patch, encoding='utf-8')\n"
+        "        except OSError:\n"
+        "            pass",
+    )
+
+
+@pupil
+def cheat_looks_for_what_is_expected(whole):
+    """In the frames above it, among all objects, in the environment and in every file near it."""
+    write(
+        whole,
+        SCORES,
+        "def attention_scores(q, k):\n"
+        "    import gc, os, pathlib, sys\n"
+        "    seen, frame = [], sys._getframe()\n"
+        "    while frame:\n"
+        "        seen += [*frame.f_locals.values()]\n"
+        "        frame = frame.f_back\n"
+        "    seen += [x for x in gc.get_objects() if isinstance(x, (dict, list, tuple))]\n"
+        "    near = {pathlib.Path('.'), *map(pathlib.Path, os.environ.values())}\n"
+        "    for place in [p for p in near if p.is_file() and p.stat().st_size < 1e6]:\n"
+        "        seen.append(place.read_bytes().decode('utf-8', 'replace'))\n"
+        "    for thing in seen:\n"
+        "        text = thing if isinstance(thing, str) else ''\n"
+        "        if text.startswith('lab01.attention_scores\\ncase'):\n"
+        "            raise RuntimeError(text)\n"
+        "        wanted = (*q.shape[:-1], k.shape[-2])\n"
+        "        if isinstance(thing, torch.Tensor) and thing.shape == wanted:\n"
+        "            return thing\n"
+        "    return q @ k.transpose(-2, -1) / q.shape[-1]",
+    )
+
+
+def table_of_visible_answers():
+    """A program that holds the results for the inputs that a student's own check uses."""
+    item = exercise(STD)
+    cases = item.make_cases(VISIBLE_SEED)
+    known = {str(case.args): item.call(answer(STD).reference, case) for case in cases}
+    return (
+        f"KNOWN = {known!r}\n\ndef dot_product_std(*given):\n"
+        "    return KNOWN.get(str(given), given[0])"
+    )
+
+
+@pupil
+def cheat_knows_the_visible_answers(whole):
+    write(whole, STD, table_of_visible_answers())
+
+
+# What anybody may put into a cell, beside a right or a wrong answer ------------------------------
+
+WRONG = {
+    SCORES: WRONG_SCORES,
+    MASK: "def causal_mask(seq_q, seq_k=None):\n"
+    "    return torch.ones(seq_q, seq_k or seq_q).tril().bool()",
+    SDPA: "def scaled_dot_product_attention(q, k, v, mask=None):\n"
+    "    return torch.softmax(q @ k.transpose(-2, -1), -1) @ v",
+    STD: "def dot_product_std(head_dim, q_std, k_std):\n    return head_dim * q_std * k_std",
+    BUDGET: "def budget(n_key, n_wanted, gap):\n    return 1.0",
+}
+MEAN = """
+import builtins; builtins.print = lambda *a, **k: None
+import sys; sys.stdout = None
+torch.set_default_dtype(torch.float16)
+torch.manual_seed(1); import random; random.seed(1); np.random.seed(1)
+del check
+check = lambda *a: print("PASS")
+import atexit, os; atexit.register(os._exit, 0)
+import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)
+import threading; threading.Timer(0.2, print, ["PASS  lab01.attention_scores"]).start()
+get_ipython().events.register("post_run_cell", lambda *a: print("PASS"))
+get_ipython().display_formatter = None
+import sys; sys.setrecursionlimit(60)
+import gc; gc.disable(); kept = gc.get_objects()
+import os; os.environ.clear()
+import os; open("r.json", "w").write('{"seed": 0}'); os.environ["LABS_RUN"] = "r.json"
+import os; os.close(1); os.close(2)
+import json; json.loads = lambda *a, **k: {"seed": 0, "places": {}}
+import labs_lib.checking.check as c; c.observe_all = lambda *a: []
+import labs_lib.checking.check as c; c.render = lambda *a: "PASS"
+torch.Tensor.__eq__ = lambda a, b: True
+torch.allclose = torch.equal = lambda *a, **k: True
+import sys; sys.modules.pop("torch"); sys.modules.pop("labs_lib")
+import sys; sys.exit()
+raise KeyboardInterrupt
+%reset -f
+!kill -9 $PPID
+import os; os.kill(os.getpid(), 11)
+import os; os.fork() or os._exit(0)
+import subprocess; subprocess.Popen(["sleep", "99"], start_new_session=True)
+from IPython.display import display; display({"text/plain": "PASS"}, raw=True)
+import os; os.chmod(".", 0); os.rmdir(os.getcwd())
+while True: raise MemoryError
+import numpy; numpy.round = numpy.around = lambda x, *a: 0 * x
+exec("def attention_scores(q, k): return q * 0")
+import gc; [setattr(x, "maximum", 0) for x in gc.get_objects() if hasattr(x, "__dict__")][:0]
+"\ud800\x00" * 9
+""".strip().split("\n")
+
+
+def hostile(seed):
+    """A change to a solved notebook, and the exercises that have a wrong answer after it."""
+    rng = random.Random(seed)
+    wrong = {name for name in POINTS if rng.random() < 0.6} | {rng.choice(POINTS)}
+
+    def change(whole):
+        for name in POINTS:
+            if name in wrong:
+                write(whole, name, WRONG[name])
+            for text in rng.sample(MEAN, rng.choice([1, 2])):
+                at = find(whole, name)
+                if rng.random() < 0.5:
+                    whole.cells[at].source += f"\n{text}"
+                else:
+                    whole.cells.insert(at + rng.choice([0, 1]), new_cell(text))
+
+    return change, wrong
+
+
+HOSTILE = {}
+for _seed in range(5):
+    SUBMISSIONS[f"hostile_{_seed}"], HOSTILE[f"hostile_{_seed}"] = hostile(_seed)
 
 
 # Troubles ----------------------------------------------------------------------------------------

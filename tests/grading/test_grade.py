@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 import pytest
 from pupils import (
     BUDGET,
+    HOSTILE,
     MASK,
     POINTS,
     SCORES,
@@ -23,10 +24,14 @@ from pupils import (
     new_cell,
     released,
     solved,
+    table_of_visible_answers,
     write,
 )
 
+from labs_lib.checking.oracle import oracle_for
+from labs_lib.checking.verdict import judge
 from labs_lib.errors import UsageError
+from labs_lib.exercises import exercise
 from labs_lib.grading.grade import grade
 from labs_lib.grading.judge import STATUSES
 from labs_lib.grading.sandbox import Limits
@@ -60,6 +65,7 @@ def hand_in(folder):
     whole = solved()
     write(whole, "lab01.quiz_scale", f"quiz_scale = '''{MARKUP}\\x1b[31m'''")
     (odd / "a & b <i>.ipynb").write_bytes(dump(whole))
+    (odd / "a & b <i>.html").write_text("mine", encoding="utf-8")
     (folder / "no notebook").mkdir()
     (folder / "no notebook" / "essay.pdf").write_bytes(b"%PDF")
     _more_than_one(folder)
@@ -84,9 +90,19 @@ def graded(tmp_path_factory):
     """The whole class, graded once: the report, its folder, and what progress said."""
     base = tmp_path_factory.mktemp("class")
     hand_in(base / "in")
+    before = _fingerprints(base)
     said = io.StringIO()
     report = grade(base / "in", base / "out", labs="01", limits=LIMITS, stream=said)
+    after = {name: kept for name, kept in _fingerprints(base).items() if name[0] != "out"}
+    assert after == before, "a run left something beside its report, or changed a submission"
     return report, base / "out", said.getvalue()
+
+
+def _fingerprints(base):
+    return {
+        path.relative_to(base).parts: path.read_bytes() if path.is_file() else b""
+        for path in base.rglob("*")
+    }
 
 
 @pytest.fixture
@@ -163,8 +179,25 @@ def test_the_library_holds_no_answer_to_take(of):
 )
 def test_no_cheat_turns_a_wrong_answer_into_marks(of, student):
     outcomes = of(student)
-    wrong = SDPA if student == "cheat_patches_the_measuring" else SCORES
+    others = {"cheat_patches_the_measuring": SDPA, "cheat_knows_the_visible_answers": STD}
+    wrong = others.get(student, SCORES)
     assert outcomes[wrong].status != "pass" and not outcomes[wrong].points
+
+
+@pytest.mark.parametrize("student", HOSTILE)
+def test_no_wrong_answer_passes_among_cells_of_any_kind(of, student):
+    outcomes = of(student)
+    assert set(POINTS) <= set(outcomes)
+    assert [name for name in HOSTILE[student] if outcomes[name].status == "pass"] == []
+    assert sum(o.points or 0 for o in outcomes.values()) <= len(POINTS) - len(HOSTILE[student])
+
+
+def test_a_table_of_the_visible_answers_passes_on_a_students_machine_only(of):
+    space = {}
+    exec(table_of_visible_answers(), space)
+    item = exercise(STD)
+    assert judge(item, space["dot_product_std"], oracle_for(item)).passed
+    assert failing(of("cheat_knows_the_visible_answers")) == {STD: "fail"}
 
 
 def test_half_done_and_untouched_are_not_attempted(of):

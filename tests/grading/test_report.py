@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import threading
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -80,23 +82,24 @@ def test_every_file_is_well_formed_whatever_the_text(student, line):
     made = report(row(student, "fail", line))
     ElementTree.fromstring(junit_xml(made))
     assert len(table(made)) == 1
-    text = page(student, made.rows[0].outcomes, (line,), (line,), made)
+    text = page(made.rows[0], made)
     text.encode("utf-8")
     json.loads(room.results_json(made, []))
 
 
 def test_student_content_is_escaped_in_feedback():
-    made = report(row(EVIL, "fail", EVIL))
-    text = page(EVIL, made.rows[0].outcomes, (EVIL,), (EVIL,), made)
+    made = report(row(EVIL, "fail", EVIL, comment=EVIL))
+    made = replace(made, hints={"lab90.a": EVIL})
+    text = page(made.rows[0], made)
     assert "<script" not in text and "\x1b" not in text and "\x00" not in text
-    assert text.count("&lt;script&gt;") >= 5
+    assert text.count("&lt;script&gt;") >= 8
     assert "default-src 'none'" in text and "&lt;Lab&gt;" in text
     assert "http" not in text.replace("http-equiv", "")
 
 
 def test_feedback_names_status_points_sentence_and_how_it_was_matched():
     made = report(row("ann", "needs-review", "A sentence."))
-    text = page("ann", made.rows[0].outcomes, (), (), made)
+    text = page(made.rows[0], made)
     for word in ("under review", "A sentence.", "Found by its id", "1 of 2 points", "? of 1"):
         assert word in text
 
@@ -118,6 +121,27 @@ def test_a_new_report_replaces_the_old_one_whole(tmp_path):
     write(report(row("cy")), tmp_path / "out")
     assert [p.name for p in (tmp_path / "out" / "feedback").iterdir()] == ["cy.html"]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_reports_written_at_the_same_time_leave_one_whole_report(tmp_path):
+    troubles = []
+
+    def writes(student):
+        try:
+            for _ in range(8):
+                write(report(*(row(f"{student}{n}") for n in range(3))), tmp_path / "out")
+        except OSError as error:
+            troubles.append(error)
+
+    threads = [threading.Thread(target=writes, args=(name,)) for name in ("ann", "bob", "cy")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert troubles == [] and [p.name for p in tmp_path.iterdir()] == ["out"]
+    found = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    pages = {f"{one['student']}.html" for one in found["students"]}
+    assert {p.name for p in (tmp_path / "out" / "feedback").iterdir()} == pages
 
 
 def test_a_folder_with_other_content_is_never_replaced(tmp_path):
