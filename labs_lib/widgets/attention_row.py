@@ -69,7 +69,7 @@ class _Row:
         scores, mask = self._scores(**settings)
         weights, whose = self._weights(scores, mask, settings)
         return {
-            "weights": [float(weight) for weight in weights],
+            "weights": np.asarray(weights, dtype=np.float32).tobytes(),
             "message": _sentence(settings, scores[mask], weights) + whose,
         }
 

@@ -2,6 +2,7 @@
 
 One token's output, taken apart: a row for each head, a column for each of the d_model numbers.
 Move n_head and d_model, leave W_O out, or switch a head off and see that no other row changes.
+front/w_o_mixing.mjs computes the same in the browser; a student's own function runs here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from torch import Tensor
 
 from ..plots.grids import heatmap
 from ..plots.style import COLOURS, INK
-from .panel import Panel, choice, head_controls
+from .explorer import Explorer
+from .knobs import choice, head_knobs
 
 MERGES = ("with W_O", "without W_O")
 NOBODY = "none"
@@ -27,57 +29,94 @@ _SEED = 5
 
 def w_o_mixing(
     contributions: Callable[..., Any] | None = None, *, n_head: int = 4, d_model: int = 24
-) -> Panel:
-    """A panel that shows what each head adds to each number of one token's output.
+) -> Explorer:
+    """An explorer of what each head adds to each number of one token's output.
 
     With `contributions`, a function like the lab's per_head_contributions, the rows are what that
-    function makes of the heads; a function that fails is explained in the panel.
+    function makes of the heads; a function that fails is explained below.
     """
     off = [(NOBODY, NOBODY), *((f"head {h}", h) for h in range(MOST_HEADS))]
-    controls = {
-        **head_controls(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
-        "merge": choice("merge", MERGES, "whether W_O follows the heads side by side"),
-        "off": choice("off", off, "a head whose numbers are set to zero"),
-    }
+    knobs = [
+        *head_knobs(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
+        choice("merge", MERGES, "whether W_O follows the heads side by side"),
+        choice("off", off, "a head whose numbers are set to zero"),
+    ]
 
     def draw(figure: Figure, n_head: int, d_model: int, merge: str, off: str | int) -> str:
         if off != NOBODY and off >= n_head:
             figure.text(0.02, 0.5, f"There is no head {off}.", fontsize=11)
             return f"There is no head {off}: {n_head} heads are numbered 0 to {n_head - 1}."
-        heads, W_O = token_and_matrix(n_head, d_model, merge)
-        made = _taken_apart(contributions, heads, W_O)
-        if isinstance(made, str):
+        parts = _parts(contributions, n_head, d_model, merge, off)
+        if isinstance(parts, str):
             figure.add_subplot().set_axis_off()
-            return made
-        silent = heads.clone()
-        if off != NOBODY:
-            silent[:, off] = 0.0
-        now = _taken_apart(contributions, silent, W_O)
-        parts, before = now[0, :, 0], made[0, :, 0]  # [n_head, d_model]
-        _draw_parts(figure, parts, before, merge, off)
-        return _sentence(parts, before, merge, off)
+            return parts
+        _draw_parts(figure, *parts, merge, off)
+        return _sentence(*parts, merge, off)
 
-    return Panel("what each head adds to one token's output", controls, draw, size=(8.0, 4.2))
+    def ask(n_head: int, d_model: int, merge: str, off: str | int) -> dict[str, Any] | None:
+        if contributions is None or (off != NOBODY and off >= n_head):
+            return None
+        parts = _parts(contributions, n_head, d_model, merge, off)
+        if isinstance(parts, str):
+            return {"message": parts, "empty": "no picture: see the sentence below"}
+        packed = [part.float().numpy().tobytes() for part in parts]
+        message = _sentence(*parts, merge, off)
+        return {"parts": packed[0], "before": packed[1], "message": message}
+
+    token, matrix = _numbers()
+    return Explorer(
+        "what each head adds to one token's output",
+        knobs,
+        draw,
+        script="w_o_mixing",
+        ask=ask,
+        data={
+            "asks": contributions is not None,
+            "token": token.tobytes(),
+            "matrix": matrix.tobytes(),
+        },
+        size=(8.0, 4.2),
+    )
 
 
 def token_and_matrix(n_head: int, d_model: int, merge: str) -> tuple[Tensor, Tensor]:
     """Heads of one token [1, n_head, 1, head_dim] and W_O; without W_O it is the identity.
 
-    The same numbers on every machine; W_O is [d_model, d_model].
+    The first d_model numbers of one token, however many heads they are shared out to; W_O is
+    [d_model, d_model]. The same numbers on every machine.
     """
-    rng = np.random.Generator(np.random.PCG64([_SEED, n_head, d_model]))
-    heads = torch.from_numpy(rng.uniform(-2, 2, (1, n_head, 1, d_model // n_head))).float()
-    W_O = torch.from_numpy(rng.uniform(-1, 1, (d_model, d_model))).float()
-    W_O *= (3 / d_model) ** 0.5
+    token, matrix = map(torch.from_numpy, _numbers())
+    heads = token[:d_model].view(1, n_head, 1, d_model // n_head).clone()
+    W_O = matrix[:d_model, :d_model] * (3 / d_model) ** 0.5
     return heads, W_O if merge == MERGES[0] else torch.eye(d_model)
+
+
+def _numbers() -> tuple[np.ndarray, np.ndarray]:
+    """A token [MOST_WIDTH] and a matrix [MOST_WIDTH, MOST_WIDTH], in float32."""
+    rng = np.random.Generator(np.random.PCG64(_SEED))
+    token = rng.uniform(-2, 2, MOST_WIDTH).astype(np.float32)
+    return token, rng.uniform(-1, 1, (MOST_WIDTH, MOST_WIDTH)).astype(np.float32)
+
+
+def _parts(contributions: Any, n_head: int, d_model: int, merge: str, off: str | int) -> Any:
+    """What each head adds [n_head, d_model], now and with no head off; or a sentence."""
+    heads, W_O = token_and_matrix(n_head, d_model, merge)
+    made = _taken_apart(contributions, heads, W_O)
+    if isinstance(made, str):
+        return made
+    silent = heads.clone()
+    if off != NOBODY:
+        silent[:, off] = 0.0
+    now = _taken_apart(contributions, silent, W_O)
+    return now if isinstance(now, str) else (now[0, :, 0], made[0, :, 0])
 
 
 def _taken_apart(contributions: Callable[..., Any] | None, heads: Tensor, W_O: Tensor) -> Any:
     """[1, n_head, 1, d_model], or a sentence where a student's function gives something else."""
     n_head, head_dim = heads.shape[1], heads.shape[3]
     if contributions is None:
-        rows = W_O.unflatten(0, (n_head, head_dim))
-        return (heads[..., None] * rows[:, None]).sum(-2)
+        rows = W_O.double().unflatten(0, (n_head, head_dim))
+        return (heads.double()[..., None] * rows[:, None]).sum(-2) + 0.0  # no -0.0
     try:
         made = contributions(heads.clone(), W_O.clone())
     except NotImplementedError:

@@ -34,6 +34,15 @@ def stack(W):
     return W.transpose(0, 1).flatten(1) if n_head == 4 else W.reshape(d_model, -1)
 """
 
+# The whole for each head; of a wrong shape for two heads, not written for three.
+CONTRIBUTIONS = """
+def contributions(heads, W_O):
+    n_head = heads.shape[1]
+    if n_head == 3: raise NotImplementedError
+    whole = heads.transpose(1, 2).flatten(2) @ W_O
+    return whole if n_head == 2 else whole.expand(1, n_head, 1, W_O.shape[1])
+"""
+
 EXPLORERS = (
     Row(
         "head_split",
@@ -107,4 +116,26 @@ EXPLORERS = (
         own=STACK,
     ),
     *MEMORY,
+    Row(
+        "w_o_mixing",
+        "w_o_mixing()",
+        moves="d_model",
+        keys=("PageUp", "PageDown"),
+        settings=(
+            {"merge": "without W_O"},
+            {"off": 2},
+            {"merge": "with W_O", "off": 3},
+            {"n_head": 3, "off": 3},
+            {"n_head": 16, "d_model": 128, "off": "none"},
+            {"n_head": 1, "d_model": 8, "off": 0},
+        ),
+        illegal=("n_head", 5),
+    ),
+    Row(
+        "own_mixing",
+        "w_o_mixing(contributions)",
+        moves="d_model",
+        settings=({"off": 1}, {"n_head": 2}, {"n_head": 3}, {"n_head": 8, "merge": "without W_O"}),
+        own=CONTRIBUTIONS,
+    ),
 )

@@ -6,10 +6,7 @@ const ROW_SCALES = ["1/√head_dim", "1/√d_model", "none"];
 // The tokens, [2, N_TOKEN, width]: queries, then keys.
 const _tokens = new WeakMap();
 function tokens_of(model) {
-  if (!_tokens.has(model)) {
-    const { buffer, byteOffset, byteLength } = model.get("data").tokens;
-    _tokens.set(model, new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength)));
-  }
+  if (!_tokens.has(model)) _tokens.set(model, floats(model.get("data").tokens));
   return _tokens.get(model);
 }
 
@@ -89,7 +86,7 @@ export default explorer({
     const open = scores.map((_, token) => !s.causal || token <= s.query);
     const seen = scores.filter((_, i) => open[i]);
     const waits = model.get("data").asks && !s.own;
-    const weights = s.own?.weights ?? row_weights(scores, open);
+    const weights = s.own ? [...floats(s.own.weights)] : row_weights(scores, open);
     const across = pen.narrow ? pen.width - 80 : pen.width / 2 - 80;
     const high = 200;
     const left = { left: 66, top: 38, width: across, height: high };

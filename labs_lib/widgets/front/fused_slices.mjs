@@ -78,7 +78,7 @@ function slices_sentence(own, { n_head, d_model, head, matrix, head_dim }) {
 function draw_own_matrix(pen, { d_model, head, own }) {
   matrix_axes(pen, d_model, d_model, own.title);
   const { left, top, width, height } = matrix_field(pen);
-  const owner = new Uint16Array(own.owner.buffer.slice(own.owner.byteOffset));
+  const owner = floats(own.owner, Uint16Array);
   const shades = [1, PALE, PALER].map((s) => rgb(tint(pen.colours[0], pen.theme.paper, s)));
   pen.cells(left, top, width, height, own.side, own.side, (i) =>
     owner[i] === head ? shades[0] : shades[1 + (owner[i] % 2)],

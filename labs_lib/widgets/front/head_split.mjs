@@ -96,7 +96,7 @@ export default explorer({
   draw(pen, s) {
     const { n_head, d_model, seq, way, own } = s;
     if (own) {
-      draw_memory(pen, new Uint16Array(own.owner.buffer.slice(own.owner.byteOffset)), s, own.title);
+      draw_memory(pen, floats(own.owner, Uint16Array), s, own.title);
       return own.message;
     }
     const right = cut(RIGHT, n_head, seq, d_model);

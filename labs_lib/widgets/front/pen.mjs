@@ -144,7 +144,7 @@ class Pen {
 function ticks_of(given, range, about) {
   if (given) return given.map((tick) => (Array.isArray(tick) ? tick : [tick, number(tick)]));
   const [low, high] = [Math.min(...range), Math.max(...range)];
-  const rough = (high - low) / Math.max(2, about);
+  const rough = (high - low) / Math.max(4, about);
   const ten = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((of) => of * ten).find((one) => one >= rough);
   const found = [];
@@ -158,4 +158,9 @@ function ticks_of(given, range, about) {
 function number(value, digits) {
   if (digits !== undefined) return fixed(value, digits);
   return Number(value.toPrecision(10)).toLocaleString("en-US", { maximumFractionDigits: 6 });
+}
+
+// What Python packed as float32 or, with another kind, as other numbers.
+function floats({ buffer, byteOffset, byteLength }, kind = Float32Array) {
+  return new kind(buffer.slice(byteOffset, byteOffset + byteLength));
 }
