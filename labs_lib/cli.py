@@ -10,6 +10,7 @@ import contextlib
 import difflib
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -26,19 +27,39 @@ For students
   labs progress [02]           what is done
   labs hint EXERCISE           the next hint of an exercise
   labs reset EXERCISE          bring an exercise's stub back; a copy is kept
-  labs submit --id ID          pack the notebooks for the instructor
-  labs doctor                  what this machine can do, and how to get what is missing
-  labs models [get]            the pretrained models: what is here, fetch, verify, remove
   labs claims [02]             what the lessons say, and what the labs measure
+  labs update                  a new release of the course, your answers merged into it
+  labs submit --id ID          pack the notebooks for the instructor
+
+About this machine
+  labs doctor                  what it can do, and how to get what is missing
+  labs models [get]            the pretrained models: what is here, fetch, verify, remove
   labs bench [cuda]            what is fast, beside what it is compared with
 
 For instructors and authors
-  labs release [02]            make the notebooks from solutions/*.md
   labs handout DIR --from NN   a copy for a class, without the answers of lab NN and later
   labs grade SUBMISSIONS       marks and feedback for a folder or archive of submissions
+  labs release [02]            make the notebooks from solutions/*.md, which you edit
 
-labs COMMAND --help says more.
+labs COMMAND --help says more, with an example.
 """
+
+EXAMPLES = {
+    "start": ("labs start --no-browser", "print the address and open nothing"),
+    "check": ("labs check 02", "run the checks of lab 02"),
+    "progress": ("labs progress 02", "what is done of lab 02"),
+    "hint": ("labs hint lab02.split_heads", "one more hint at each call"),
+    "reset": ("labs reset lab02.split_heads", "begin this exercise again"),
+    "update": ("labs update --from lab03.zip", "take the release from a file handed out"),
+    "submit": ("labs submit --id ada", "writes ada.zip"),
+    "doctor": ("labs doctor", "one screen; each row says how to mend what is missing"),
+    "models": ("labs models get minilm", "fetch one of the two"),
+    "claims": ("labs claims 02 --verdict wrong", "what turned out wrong in lab 02"),
+    "bench": ("labs bench cuda --json figures.json", "kernels without a GPU, kept in a file"),
+    "release": ("labs release 02", "after solutions/02_*.md was edited"),
+    "handout": ("labs handout ../class --from 02", "labs 00 and 01 with answers, the rest without"),
+    "grade": ("labs grade submissions.zip --labs 02", "one lab, results in grades/"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -125,7 +146,12 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     def command(run: Callable[[argparse.Namespace], int | None]) -> argparse.ArgumentParser:
         text = " ".join((run.__doc__ or "").split())
         added = commands.add_parser(
-            run.__name__.strip("_"), description=text, allow_abbrev=False, prog=_prog(run)
+            run.__name__.strip("_"),
+            description="\n".join(textwrap.wrap(text, 78)),
+            epilog="example:\n  {}\n      {}".format(*EXAMPLES[run.__name__.strip("_")]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            prog=_prog(run),
         )
         added.set_defaults(run=run)
         return added
@@ -151,6 +177,9 @@ def _add_student_commands(command: Callable[..., argparse.ArgumentParser]) -> No
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("exercise", nargs="?", metavar="EXERCISE", help="such as lab02.split_heads")
     which.add_argument("--lab", metavar="NN", help="every exercise of a lab")
+    add = command(_update).add_argument
+    which = "the new release as a folder or a .zip; a handout is one"
+    add("--from", dest="source", type=Path, metavar="DIR_OR_ZIP", help=which)
     add = command(_submit).add_argument
     add("--id", required=True, metavar="ID", help="your id, as your instructor knows it")
     add("--out", type=Path, metavar="FILE", help="the archive; without it, ID.zip in the course")
@@ -182,7 +211,9 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
     add("--labs", metavar="NN,NN", help="grade these labs only, such as 02,03")
     add("--seed", type=int, metavar="N", help="the run's secret seed; without it, a fresh one")
-    add("--roster", type=Path, metavar="CSV", help="who is in the class; each gets a row")
+    from .grading.options import add_arguments
+
+    add_arguments(add)
     add("--jobs", type=_count, metavar="N", help="submissions at a time; two unless given")
     fences = ("bubblewrap", "process-limits")
     add("--fence", metavar="NAME", choices=fences, help=f"insist on {' or on '.join(fences)}")
@@ -231,6 +262,27 @@ def _reset(options: argparse.Namespace) -> None:
     print("\n".join(done.done))
     print(f"the notebook as it was: {done.backup}")
     print("If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
+
+
+def _update(options: argparse.Namespace) -> int:
+    """Bring the course to a new release and merge what you wrote into its notebooks.
+
+    Without --from it comes from where this git clone came from. Copies of all that is written
+    over are kept. Exit code 1 if a notebook couldn't be read and stays as it is.
+    """
+    from .workbook.update import update
+
+    done = update(options.source)
+    print("\n".join([f"release: {done.release}", *done.lines]))
+    if not done.changed:
+        print("everything is up to date")
+    if done.backup is not None:
+        print(f"as it was before: {done.backup}")
+    if done.written:
+        print("Notebooks that are open in JupyterLab: File > Reload Notebook from Disk.")
+    for advice in done.advice:
+        print(advice)
+    return 1 if done.skipped else 0
 
 
 def _submit(options: argparse.Namespace) -> None:
@@ -313,6 +365,7 @@ def _handout(options: argparse.Namespace) -> None:
 
 def _grade(options: argparse.Namespace) -> int:
     """Grade submissions: grades.csv, JUnit XML and a page of feedback per student."""
+    from .grading.extras import from_options
     from .grading.grade import grade
 
     grade(
@@ -320,7 +373,7 @@ def _grade(options: argparse.Namespace) -> int:
         options.out,
         labs=options.labs,
         seed=options.seed,
-        roster=options.roster,
+        extras=from_options(options),
         jobs=options.jobs,
         level=options.fence,
     )

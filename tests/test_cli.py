@@ -14,7 +14,7 @@ from labs_lib.errors import UsageError
 ROOT = Path(__file__).parents[1]
 
 COMMANDS = [
-    *("start", "check", "progress", "hint", "reset", "submit", "doctor", "claims"),
+    *("start", "check", "progress", "hint", "reset", "update", "submit", "doctor", "claims"),
     *("release", "handout", "grade"),
 ]
 
@@ -38,7 +38,24 @@ def test_without_arguments_every_command_is_shown(capsys):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name, capsys):
     assert cli.main([name, "--help"]) == 0
-    assert capsys.readouterr().out.startswith(f"usage: labs {name}")
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: labs {name}")
+    assert f"example:\n  labs {name}" in shown
+
+
+@pytest.mark.parametrize("name", cli.EXAMPLES)
+def test_example_of_every_command_is_one_that_can_be_given(name):
+    parser, known = cli._parser()
+    assert set(known) == set(cli.EXAMPLES)
+    given, said = cli.EXAMPLES[name]
+    assert parser.parse_args(given.split()[1:]).run and said
+
+
+def test_overview_is_short_and_names_every_command_once():
+    lines = cli.OVERVIEW.splitlines()
+    named = [line.split()[1] for line in lines if line.startswith("  labs ")]
+    assert sorted(named) == sorted(cli.EXAMPLES)
+    assert len(lines) <= 30 and max(map(len, lines)) < 100
 
 
 def test_version_is_the_packages(capsys):
@@ -64,6 +81,9 @@ def test_version_is_the_packages(capsys):
         (["reset", "first_tensor"], "lab00.first_tensor"),
         (["reset", "lab00.first_tensor", "--lab", "00"], "not allowed"),
         (["reset", "lab00.first_tensor"], "not there"),
+        (["update"], "--from"),
+        (["update", "--from", "nowhere"], "there is no nowhere"),
+        (["update", "--from", "."], "no release"),
         (["submit"], "--id"),
         (["submit", "--id", "../x"], "id"),
         (["submit", "--id", "ada"], "nothing to submit"),

@@ -78,6 +78,8 @@ def plan(lab: Lab) -> tuple[NotebookNode, NotebookNode]:
         if role(cell) == "answer":
             cell.source = replace_region(cell.source, exercise(exercise_name(cell)).stub)
             cell.metadata[KEY]["stub"] = text_hash(cell.source)
+        else:  # so that `labs update` can tell a cell that a student changed
+            cell.metadata[KEY]["text"] = text_hash(cell.source)
     _refuse_leaks(lab, source, student)
     return source, student
 
