@@ -2,25 +2,29 @@
 
 Nothing here is a formula: one token's keys and values, or its latent, are made on torch's meta
 device, where a tensor has a shape and no numbers, and their bytes are counted.
+front/kv_cache.mjs counts vectors one after the other in the browser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 
-from ..config import AttentionConfig, nearest_n_head
-from ..plots.rows import split_bar
+from ..config import AttentionConfig
 from ..plots.style import COLOURS
-from .panel import Panel, head_controls, slider
+from .explorer import Explorer
+from .knobs import head_knobs, slider
+from .rules import Misfit, group_rule
 
 GIB = 2**30
+KvBytes = Callable[..., Mapping[str, float]]
 
 
 def kv_cache(
-    kv_bytes: Callable[..., Mapping[str, float]] | None = None,
+    kv_bytes: KvBytes | None = None,
     *,
     n_head: int = 32,
     d_model: int = 4096,
@@ -28,22 +32,54 @@ def kv_cache(
     n_layer: int = 32,
     card: int = 80,
     weights: int = 15,
-) -> Panel:
-    """A panel of cache sizes; at first it shows Llama-3-8B on a card of 80 GiB.
+) -> Explorer:
+    """An explorer of cache sizes; at first it shows Llama-3-8B on a card of 80 GiB.
 
     With `kv_bytes`, a function like the lab's, the sentences below the picture compare what it says
     of n_kv_head heads with what is counted.
     """
-    controls = {
-        **head_controls(n_head, d_model, most_heads=128, most_width=16384),
-        "n_kv_head": slider("n_kv_head", n_kv_head, 1, 128, "heads of keys and values in GQA"),
-        "n_layer": slider("n_layer", n_layer, 1, 128, "how many layers"),
-        "rank": slider("rank", 512, 8, 2048, "numbers of a latent in MLA"),
-        "rotary": slider("rotary", 64, 2, 256, "numbers of its rotary key"),
-        "card": slider("card", card, 4, 192, "memory of the card, GiB"),
-        "weights": slider("weights", weights, 0, 192, "memory that the weights take, GiB"),
-    }
-    return _Caches(controls, kv_bytes)
+    knobs = [
+        *head_knobs(n_head, d_model, most_heads=128, most_width=16384),
+        slider("n_kv_head", n_kv_head, 1, 128, "heads of keys and values in GQA"),
+        slider("n_layer", n_layer, 1, 128, "how many layers"),
+        slider("rank", 512, 8, 2048, "numbers of a latent in MLA"),
+        slider("rotary", 64, 2, 256, "numbers of its rotary key"),
+        slider("card", card, 4, 192, "memory of the card, GiB"),
+        slider("weights", weights, 0, 192, "memory that the weights take, GiB"),
+    ]
+
+    def ask(n_layer: int, **settings: int) -> dict[str, Any] | None:
+        config = _config(settings)
+        return None if kv_bytes is None else {"message": _compared(kv_bytes, config, n_layer)}
+
+    def draw(figure: Figure, **settings: int) -> str:
+        return _draw(figure, kv_bytes, settings)
+
+    return Explorer(
+        "What a token costs in the cache",
+        knobs,
+        draw,
+        script="kv_cache",
+        ask=ask,
+        plays=("rank", "rotary", "card", "weights"),
+        data={"asks": kv_bytes is not None},
+        rules=(group_rule, rotary_rule),
+        size=(8.0, 3.2),
+    )
+
+
+def rotary_rule(values: Mapping[str, Any]) -> Misfit | None:
+    """Positions turn numbers in pairs, so a rotary key has an even number of them."""
+    rotary = values["rotary"]
+    if rotary % 2 == 0:
+        return None
+    why = (
+        f"rotary={rotary} is odd, and positions turn numbers in pairs; "
+        f"{rotary - 1} and {rotary + 1} would do"
+    )
+    offers = (("rotary", rotary - 1), ("rotary", rotary + 1))
+    label = f"the {rotary} numbers of a rotary key, in two halves"
+    return Misfit(why, offers, rotary, 2, "One number has no partner", label)
 
 
 def bytes_per_token(
@@ -59,64 +95,35 @@ def bytes_per_token(
     return {name: sum(part.nbytes for part in parts) for name, parts in kept.items()}
 
 
-class _Caches(Panel):
-    def __init__(self, controls, kv_bytes: Callable[..., Mapping[str, float]] | None) -> None:
-        self.own = kv_bytes
-        super().__init__("What a token costs in the cache", controls, self._bars, size=(8.0, 3.2))
+def _config(settings: Mapping[str, int]) -> AttentionConfig:
+    return AttentionConfig(settings["d_model"], settings["n_head"], settings["n_kv_head"])
 
-    def _picture(self) -> str:
-        message = super()._picture()
-        if not self.legal:
-            return message
-        n_head, n_kv_head = self.controls["n_head"].value, self.controls["n_kv_head"].value
-        rotary = self.controls["rotary"].value
-        if n_head % n_kv_head:
-            self.legal = False
-            self._offer("n_kv_head", nearest_n_head(n_head, n_kv_head), "n_head", n_head)
-        elif rotary % 2:
-            self.legal = False
-            self._offer("rotary", (rotary - 1, rotary + 1), "n_head", n_head)
-        return message
 
-    def _bars(
-        self, figure: Figure, n_head: int, d_model: int, n_kv_head: int, rotary: int, **more
-    ) -> str:
-        try:
-            config = AttentionConfig(d_model, n_head, n_kv_head)
-        except ValueError as error:
-            ax = figure.add_subplot()
-            split_bar(n_head, min(n_head, n_kv_head), ax=ax, title="These groups don't fit")
-            ax.set_xlabel(f"the {n_head} heads, to be shared out among {n_kv_head} keys")
-            return f"Not allowed: {error}."
-        if rotary % 2:
-            split_bar(rotary, 2, ax=figure.add_subplot(), title="One number has no partner")
-            return (
-                f"Not allowed: rotary={rotary} is odd, and positions turn numbers in pairs; "
-                f"{rotary - 1} and {rotary + 1} would do."
-            )
-        sizes = bytes_per_token(config, more["n_layer"], more["rank"], rotary)
-        room = (more["card"] - more["weights"]) * GIB
-        _draw(figure, sizes, room)
-        return "\n".join([*_sentences(config, sizes, room, more), *self._compared(config, more)])
+def _draw(figure: Figure, kv_bytes: KvBytes | None, settings: Mapping[str, int]) -> str:
+    config, n_layer = _config(settings), settings["n_layer"]
+    sizes = bytes_per_token(config, n_layer, settings["rank"], settings["rotary"])
+    room = (settings["card"] - settings["weights"]) * GIB
+    _draw_bars(figure, sizes, room)
+    told = _sentences(config, sizes, room, settings)
+    return "\n".join([*told, *([_compared(kv_bytes, config, n_layer)] if kv_bytes else [])])
 
-    def _compared(self, config: AttentionConfig, more: Mapping[str, int]) -> list[str]:
-        if self.own is None:
-            return []
-        sizes = (more["n_layer"], config.n_head, config.n_kv_head, config.head_dim, 1)
-        try:
-            said = self.own(*sizes)["bytes"]
-        except NotImplementedError:
-            return ["Write kv_bytes, and your number stands here."]
-        counted = bytes_per_token(config, more["n_layer"], 8, 2)["GQA"]
-        verdict = "the same" if said == counted else "not the same"
-        return [f"Your kv_bytes says {said:,} B a token, counted are {counted:,} B: {verdict}."]
+
+def _compared(kv_bytes: KvBytes, config: AttentionConfig, n_layer: int) -> str:
+    """What a student's function says of one token, beside what is counted."""
+    try:
+        said = kv_bytes(n_layer, config.n_head, config.n_kv_head, config.head_dim, 1)["bytes"]
+    except NotImplementedError:
+        return "Write kv_bytes, and your number stands here."
+    counted = bytes_per_token(config, n_layer, 8, 2)["GQA"]
+    verdict = "the same" if said == counted else "not the same"
+    return f"Your kv_bytes says {said:,} B a token, counted are {counted:,} B: {verdict}."
 
 
 def _token(n_layer: int, *shape: int) -> torch.Tensor:
     return torch.empty(n_layer, *shape, dtype=torch.float16, device="meta")
 
 
-def _draw(figure: Figure, sizes: Mapping[str, int], room: int) -> None:
+def _draw_bars(figure: Figure, sizes: Mapping[str, int], room: int) -> None:
     ax = figure.add_subplot()
     unit, scale = _unit(max(sizes.values()))
     widest = max(sizes.values()) / scale
@@ -142,7 +149,8 @@ def _sentences(
     config: AttentionConfig, sizes: Mapping[str, int], room: int, more: Mapping[str, int]
 ) -> list[str]:
     listed = ", ".join(f"{name} {size:,} B" for name, size in sizes.items())
-    first = f"{config.n_head} query heads of {config.head_dim}, {config.n_kv_head} to be kept: "
+    heads = "query heads" if config.n_head > 1 else "query head"
+    first = f"{config.n_head} {heads} of {config.head_dim}, {config.n_kv_head} to be kept: "
     if room <= 0:
         return [
             f"{first}{listed}, a token.",
