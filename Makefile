@@ -70,10 +70,12 @@ test: lint
 
 # nbval proves the stored outputs of every solution, cell by cell.
 solutions: $(READY)
-	$(PY) -m pytest -q -p no:cacheprovider --nbval --nbval-current-env solutions
+	$(PY) -m pytest -q $(WORKERS) -p no:cacheprovider --nbval --nbval-current-env solutions
 
+# ROOMS narrows it: make smoke ROOMS=tests/notebook
+ROOMS ?= tests
 smoke: $(READY)
-	$(PY) -m pytest $(WORKERS) -m "not slow" tests
+	$(PY) -m pytest $(WORKERS) -m "not slow" $(ROOMS)
 
 release: $(READY)
 	$(PY) -m labs_lib.cli release
