@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import cuda
 from ..checking import progress
-from ..checking.given import given
+from ..checking.given import NotGiven, given
 from ..checking.shipped import has_answers
 from ..cuda import ladder
 from ..exercises import exercises, labs
@@ -142,12 +142,30 @@ def ratio(own: Callable[[], Any], other: Callable[[], Any], times: int = 5) -> f
     return median(taken[0]) / median(taken[1])
 
 
+def in_words(times: float) -> str:
+    """A ratio with two digits or so: 0.9 times, 3.4 times, 130 times."""
+    return f"{float(f'{times:.2g}'):,g} times"
+
+
 def whose(names: tuple[str, ...] = EARLIER) -> dict[str, str]:
     """Whose piece stands for each exercise: yours, or the course's in its place."""
     return {
-        name: "passed by you" if progress.entry(name).get("passed") else "the course's own piece"
+        name: "passed by you"
+        if progress.entry(name).get("passed")
+        else "the course's own piece"
+        if has_answers(name.partition(".")[0])
+        else "not here yet"
         for name in names
     }
+
+
+def piece(name: str) -> Any:
+    """What an earlier exercise asked for, as `given`; None, and a sentence, where it isn't here."""
+    try:
+        return given(name)
+    except NotGiven as error:
+        print(error)
+        return None
 
 
 def report(
@@ -178,7 +196,7 @@ def report(
         rows = tuple((name, f"{count:,} B") for name, count in traffic.items())
         sections.append(Section("Its traffic in one layer", "", rows))
     if speed:
-        rows = tuple((name, f"{times:.2g} times as long") for name, times in speed.items())
+        rows = tuple((name, f"{in_words(times)} as long") for name, times in speed.items())
         sections.append(Section("Its speed, side by side on this machine", "", rows))
     if written:
         sections.append(Section("What SmolLM2 wrote", "", tuple(written.items())))
