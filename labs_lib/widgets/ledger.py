@@ -2,27 +2,31 @@
 
 Nothing here is a formula. The layers are made on torch's meta device, where a tensor has a shape
 and no numbers, and then counted: parameters by numel(), operations by torch's own counter.
+front/ledger.mjs counts the same in the browser; a student's own function runs here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
-import ipywidgets as widgets
 import torch
 from matplotlib.figure import Figure
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..arithmetic.flops import SOFTMAX_OPS
-from ..config import AttentionConfig, nearest_n_head
-from ..plots.rows import split_bar
+from ..config import AttentionConfig, LatentAttention
 from ..plots.style import COLOURS
-from .panel import Panel, head_controls, slider
+from .explorer import Explorer
+from .knobs import choice, head_knobs, slider, tick
+from .rules import Misfit, group_rule
 
+Layer = AttentionConfig | LatentAttention
 Counts = Mapping[str, Mapping[str, int]]
 BYTES = 2  # of a number in float16
+HEADS, LATENT = "keys and values", "a latent (MLA)"
 UNITS = {"parameters": "", "operations": "", "bytes": "B"}
 _PART_COLOURS = {
     "attention": COLOURS[0],
@@ -48,29 +52,49 @@ def ledger(
     context: int = 1024,
     vocab: int = 8449,
     tied: bool = False,
-) -> Panel:
-    """A panel that counts a model of any size; at first it shows ANDREA-120M.
+) -> Explorer:
+    """An explorer that counts a model of any size; at first it shows ANDREA-120M.
 
     With `attention_params`, a function like the lab's, the sentence below the picture compares
     what it says of one layer with the numel() of a real one.
     """
-    controls = {
-        **head_controls(n_head, d_model, most_heads=128, most_width=16384),
-        "n_kv_head": slider("n_kv_head", n_kv_head or n_head, 1, 128, "heads of keys and values"),
-        "n_layer": slider("n_layer", n_layer, 1, 128, "how many layers"),
-        "context": slider("context", context, 1, 131072, "tokens of one text"),
-        "vocab": slider("vocab", vocab, 256, 262144, "tokens that the model knows"),
-        "tied": widgets.Checkbox(
-            value=tied,
-            description="tied: the output uses the table of tokens again",
-            tooltip="tied: one table of tokens, or two",
-            indent=False,
-        ),
-    }
-    return _Ledger(controls, attention_params)
+    knobs = [
+        *head_knobs(n_head, d_model, most_heads=128, most_width=16384),
+        slider("n_kv_head", n_kv_head or n_head, 1, 128, "heads of keys and values"),
+        choice("cached", (HEADS, LATENT), "what is kept of a token: of its heads, or one latent"),
+        slider("rank", 512, 8, 2048, "numbers of a latent in MLA"),
+        slider("rotary", 64, 2, 256, "numbers of its rotary key", step=2),
+        slider("n_layer", n_layer, 1, 128, "how many layers"),
+        slider("context", context, 1, 131072, "tokens of one text"),
+        slider("vocab", vocab, 256, 262144, "tokens that the model knows"),
+        tick("tied", tied, "tied: the output uses the table of tokens again"),
+    ]
+
+    def draw(figure: Figure, **settings: Any) -> str:
+        layer, more = _layer(**settings)
+        rows = counted(layer, **more)
+        _draw_rows(figure, rows)
+        own = [] if attention_params is None else [_compared(attention_params, layer)]
+        return "\n".join([*_sentences(rows, layer), *own])
+
+    def ask(**settings: Any) -> dict[str, str] | None:
+        if attention_params is None:
+            return None
+        return {"line": _compared(attention_params, _layer(**settings)[0])}
+
+    return Explorer(
+        "The ledger of a model",
+        knobs,
+        draw,
+        script="ledger",
+        ask=ask,
+        follow={"n_kv_head": "n_head"},
+        data={"asks": attention_params is not None, "softmax_ops": SOFTMAX_OPS},
+        rules=(_groups,),
+    )
 
 
-def counted(config: AttentionConfig, n_layer: int, context: int, vocab: int, tied: bool) -> Counts:
+def counted(config: Layer, n_layer: int, context: int, vocab: int, tied: bool) -> Counts:
     """Count a model by part: its parameters, the operations of one pass over `context` tokens,
     and the bytes that it holds: weights, cached keys and values, the scores of one layer.
     """
@@ -90,62 +114,37 @@ def counted(config: AttentionConfig, n_layer: int, context: int, vocab: int, tie
         },
         "bytes": {
             "weights": BYTES * (sum(layers.values()) + tables),
-            "cache": BYTES * n_layer * context * 2 * config.kv_width,
+            "cache": BYTES * n_layer * context * _kept(config),
             "scores": BYTES * scores,
         },
     }
 
 
-class _Ledger(Panel):
-    def __init__(self, controls, attention_params: Callable[..., int] | None) -> None:
-        self.own = attention_params
-        super().__init__("The ledger of a model", controls, self._draw_ledger, size=(8.0, 3.4))
+def _groups(values: Mapping[str, Any]) -> Misfit | None:
+    return None if values["cached"] == LATENT else group_rule(values)
 
-    def _changed(self, change) -> None:
-        """Let n_kv_head follow n_head as long as every head has keys of its own."""
-        n_kv_head = self.controls["n_kv_head"]
-        if change["owner"] is not self.controls["n_head"] or n_kv_head.value != change["old"]:
-            super()._changed(change)
-        elif self._held:
-            n_kv_head.value = change["new"]
-        else:
-            with self._hold():
-                n_kv_head.value = change["new"]
 
-    def _picture(self) -> str:
-        message = super()._picture()
-        n_head, n_kv_head = self.controls["n_head"].value, self.controls["n_kv_head"].value
-        if not self.legal or n_head % n_kv_head == 0:
-            return message
-        self.legal = False
-        self._offer("n_kv_head", nearest_n_head(n_head, n_kv_head), "n_head", n_head)
-        return message
+def _layer(
+    n_head: int, d_model: int, n_kv_head: int, cached: str, rank: int, rotary: int, **more: Any
+) -> tuple[Layer, dict[str, Any]]:
+    """The sizes of one layer, and the settings that say nothing about it."""
+    if cached == HEADS:
+        return AttentionConfig(d_model, n_head, n_kv_head), more
+    head_dim = d_model // n_head
+    return LatentAttention(d_model, n_head, rank, head_dim, rotary, head_dim), more
 
-    def _draw_ledger(
-        self, figure: Figure, n_head: int, d_model: int, n_kv_head: int, **more
-    ) -> str:
-        try:
-            config = AttentionConfig(d_model, n_head, n_kv_head)
-        except ValueError as error:
-            ax = figure.add_subplot()
-            split_bar(n_head, min(n_head, n_kv_head), ax=ax, title="These groups don't fit")
-            ax.set_xlabel(f"the {n_head} heads, to be shared out among {n_kv_head} keys")
-            return f"Not allowed: {error}."
-        rows = counted(config, **more)
-        _draw_rows(figure, rows)
-        return "\n".join([*_sentences(rows, config), *self._compared(config)])
 
-    def _compared(self, c: AttentionConfig) -> list[str]:
-        if self.own is None:
-            return []
-        try:
-            said = self.own(c.d_model, c.n_head, c.n_kv_head, c.head_dim)
-        except NotImplementedError:
-            return ["Write attention_params and check it; then this line compares it."]
-        real = _parameters(c, 1, 1)["attention"]
-        same = "the same" if said == real else "not the same"
-        shown = f"{said:,}" if isinstance(said, (int, float)) else repr(said)
-        return [f"Your attention_params says {shown} a layer, a real layer has {real:,}: {same}."]
+def _compared(own: Callable[..., int], c: Layer) -> str:
+    if isinstance(c, LatentAttention):
+        return "attention_params counts layers that keep keys and values; this one keeps a latent."
+    try:
+        said = own(c.d_model, c.n_head, c.n_kv_head, c.head_dim)
+    except NotImplementedError:
+        return "Write attention_params and check it; then this line compares it."
+    real = _parameters(c, 1, 1)["attention"]
+    same = "the same" if said == real else "not the same"
+    shown = f"{said:,}" if isinstance(said, (int, float)) else repr(said)
+    return f"Your attention_params says {shown} a layer, a real layer has {real:,}: {same}."
 
 
 def _draw_rows(figure: Figure, rows: Counts) -> None:
@@ -179,13 +178,19 @@ def _title(rows: Counts) -> str:
     )
 
 
-def _sentences(rows: Counts, config: AttentionConfig) -> list[str]:
+def _sentences(rows: Counts, config: Layer) -> list[str]:
     lines = []
     for name, parts in rows.items():
         listed = ", ".join(f"{part} {short(count, UNITS[name])}" for part, count in parts.items())
         lines.append(f"{name}: {listed}.")
-    heads = f"{config.n_head} heads of {config.head_dim}" if config.n_head > 1 else "one head"
-    return [f"{heads}, {config.kind}.", *lines]
+    latent = isinstance(config, LatentAttention)
+    head_dim = config.v_head_dim if latent else config.head_dim
+    heads = f"{config.n_head} heads of {head_dim}" if config.n_head > 1 else "one head"
+    kind = "" if latent else config.kind
+    if latent:
+        kind = f"MLA with a latent of {config.kv_lora_rank} and a rotary key of "
+        kind += f"{config.qk_rope_head_dim}"
+    return [f"{heads}, {kind}.", *lines]
 
 
 def short(count: int, unit: str = "") -> str:
@@ -197,7 +202,7 @@ def short(count: int, unit: str = "") -> str:
 
 
 @lru_cache(maxsize=64)
-def _parameters(config: AttentionConfig, context: int, vocab: int) -> dict[str, int]:
+def _parameters(config: Layer, context: int, vocab: int) -> dict[str, int]:
     tables = {"tokens": nn.Embedding(vocab, config.d_model, device="meta")}
     tables["places"] = nn.Embedding(context, config.d_model, device="meta")
     modules = {"attention": _projections(config), "MLP": _mlp(config.d_model), **tables}
@@ -205,15 +210,18 @@ def _parameters(config: AttentionConfig, context: int, vocab: int) -> dict[str, 
 
 
 @lru_cache(maxsize=64)
-def _operations(config: AttentionConfig, context: int, vocab: int) -> dict[str, int]:
+def _operations(config: Layer, context: int, vocab: int) -> dict[str, int]:
     """The operations of one layer over `context` tokens, and of the output's product."""
     c = config
-    q = torch.empty(c.n_head, context, c.head_dim, device="meta")
+    latent = isinstance(c, LatentAttention)
+    compared, answered = (c.qk_head_dim, c.v_head_dim) if latent else (c.head_dim, c.head_dim)
+    q = torch.empty(c.n_head, context, compared, device="meta")
+    v = torch.empty(c.n_head, context, answered, device="meta")
     weights = torch.empty(c.n_head, context, context, device="meta")
     W = _linear(c.d_model, vocab)
     work = {
         "projections": lambda: _run(_projections(c), context),
-        "scores": lambda: (q @ q.mT, weights @ q),
+        "scores": lambda: (q @ q.mT, weights @ v),
         "MLP": lambda: _run(_mlp(c.d_model), context),
         "logits": lambda: _run([W], context),
     }
@@ -225,9 +233,24 @@ def _operations(config: AttentionConfig, context: int, vocab: int) -> dict[str, 
     return flops
 
 
-def _projections(c: AttentionConfig) -> nn.ModuleList:
-    sides = [(c.d_model, c.width), *[(c.d_model, c.kv_width)] * 2, (c.width, c.d_model)]
+def _projections(c: Layer) -> nn.ModuleList:
+    if isinstance(c, LatentAttention):
+        rank, rotary = c.kv_lora_rank, c.qk_rope_head_dim
+        asks = [(c.d_model, c.n_head * c.qk_head_dim)]
+        down, up = [(c.d_model, rank), (c.d_model, rotary)], [(rank, c.width)] * 2
+        sides = [*asks, *down, *up, (c.width, c.d_model)]
+    else:
+        sides = [(c.d_model, c.width), *[(c.d_model, c.kv_width)] * 2, (c.width, c.d_model)]
     return nn.ModuleList(_linear(*side) for side in sides)
+
+
+def _kept(c: Layer) -> int:
+    """How many numbers of one token a layer keeps, counted on the tensors themselves."""
+    if isinstance(c, LatentAttention):
+        sizes = [(c.kv_lora_rank,), (c.qk_rope_head_dim,)]
+    else:
+        sizes = [(c.n_kv_head, c.head_dim)] * 2
+    return sum(torch.empty(size, device="meta").numel() for size in sizes)
 
 
 def _mlp(d_model: int) -> nn.ModuleList:

@@ -43,6 +43,13 @@ def contributions(heads, W_O):
     return whole if n_head == 2 else whole.expand(1, n_head, 1, W_O.shape[1])
 """
 
+# Forgets a matrix, isn't written for three heads, fails with two.
+PARAMS = """
+def params(d_model, n_head, n_kv_head, head_dim):
+    if n_head == 3: raise NotImplementedError
+    return 3 * d_model * d_model if n_head > 2 else [][n_head]
+"""
+
 EXPLORERS = (
     Row(
         "head_split",
@@ -114,6 +121,27 @@ EXPLORERS = (
             {"n_head": 6, "matrix": "W_Q", "head": 5},
         ),
         own=STACK,
+    ),
+    Row(
+        "ledger",
+        "ledger()",
+        moves="n_layer",
+        settings=(
+            {"n_head": 8},
+            {"n_kv_head": 2},
+            {"n_kv_head": 3},
+            {"cached": "a latent (MLA)", "rank": 96, "rotary": 32},
+            {"n_head": 128, "d_model": 16384, "n_layer": 128, "context": 131072, "vocab": 262144},
+            {"cached": "keys and values", "n_kv_head": 1, "tied": True},
+            {"n_head": 1, "n_kv_head": 1, "d_model": 8, "n_layer": 1, "context": 1, "vocab": 256},
+        ),
+    ),
+    Row(
+        "own_ledger",
+        "ledger(params)",
+        moves="n_layer",
+        settings=({"n_head": 6}, {"n_head": 3}, {"n_head": 2}, {"cached": "a latent (MLA)"}),
+        own=PARAMS,
     ),
     *MEMORY,
     Row(

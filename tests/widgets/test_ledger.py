@@ -16,8 +16,9 @@ from labs_lib.arithmetic import (
     softmax_work,
     weight_bytes,
 )
-from labs_lib.config import AttentionConfig
-from labs_lib.widgets.ledger import counted, ledger, short
+from labs_lib.attention.latent import MultiHeadLatentAttention
+from labs_lib.config import AttentionConfig, LatentAttention
+from labs_lib.widgets.ledger import LATENT, counted, ledger, short
 
 SIZES = [
     (AttentionConfig(768, 12), 12, 1024, 8449, False),
@@ -77,19 +78,32 @@ def test_keys_and_values_follow_the_heads_until_they_are_shared():
 def test_groups_that_do_not_fit_are_explained_with_their_nearest_neighbours(n_kv_head, offered):
     panel = ledger()
     panel.n_kv_head = n_kv_head
-    assert [button.description for button in panel.offers.children] == offered
+    assert [f"{name} = {value}" for name, value in panel.offers] == offered
     assert panel.legal is not bool(offered) and not panel.failed
     if offered:
         assert f"n_kv_head={n_kv_head} does not divide n_head=12" in panel.message
-        panel.offers.children[0].click()
-        assert panel.legal and not panel.offers.children
+        panel.set(**dict([panel.offers[0]]))
+        assert panel.legal and not panel.offers
+
+
+@pytest.mark.parametrize(("n_head", "rank", "rotary"), [(12, 512, 64), (1, 8, 2), (48, 96, 256)])
+def test_a_latent_is_counted_as_the_layer_of_lab_08_has_it(n_head, rank, rotary):
+    config = LatentAttention(768, n_head, rank, 768 // n_head, rotary, 768 // n_head)
+    rows = counted(config, 2, 5, 300, True)
+    layer = MultiHeadLatentAttention(config)
+    assert rows["parameters"]["attention"] == 2 * sum(p.numel() for p in layer.parameters())
+    assert rows["bytes"]["cache"] == 2 * 5 * 2 * (rank + rotary)
+    panel = ledger(n_head=n_head, n_layer=2, context=5, vocab=300, tied=True)
+    panel.set(cached=LATENT, rank=rank, rotary=rotary, n_kv_head=5)
+    assert panel.legal and f"MLA with a latent of {rank}" in panel.message
+    assert f"cache {short(20 * (rank + rotary), 'B')}" in panel.message
 
 
 def test_an_illegal_width_is_explained_before_the_groups_are():
     panel = ledger()
     panel.set(n_head=7, n_kv_head=5)
     assert "763 and 770" in panel.message and not panel.failed
-    assert all("n_kv_head" not in button.description for button in panel.offers.children)
+    assert {name for name, _ in panel.offers} == {"d_model", "n_head"}
 
 
 def stub(d_model, n_head, n_kv_head, head_dim, bias=False):

@@ -103,7 +103,7 @@ export default explorer({
       title: waits ? "weights: your function is asked" : `weights of query ${s.query}`,
       x_label: "key", y_label: "weight (%)",
     });
-    if (waits) return WAITING;
+    if (waits) return `head_dim ${s.d_model / s.n_head}.`;
     return s.own ? s.own.message : row_sentence(s, seen, weights);
   },
 });

@@ -144,7 +144,9 @@ class Shown {
       pen.text(own.empty, 12, 30);
       return [own.message, own.failed];
     }
-    return [this.spec.draw(pen, { ...s, own }, this.model), own?.failed];
+    const sentence = this.spec.draw(pen, { ...s, own }, this.model);
+    if (asks && !own) this.explain_later(sentence);
+    return [sentence, own?.failed];
   }
 
   // Python is asked: what was there stays, paler. Where no answer comes, that is said after a while.
@@ -157,8 +159,13 @@ class Shown {
       on.fillRect(0, 0, this.canvas.width, this.canvas.height);
     }
     this.paler = true;
-    this.waiting = setTimeout(() => this.say(WAITING, false), 400);
+    this.explain_later();
     return [this.status.textContent, false];
+  }
+
+  explain_later(sentence = "") {
+    const words = [sentence, WAITING].filter(Boolean).join("\n");
+    this.waiting = setTimeout(() => this.say(words, false), 400);
   }
 
   misfit(s) {
