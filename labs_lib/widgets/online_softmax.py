@@ -1,178 +1,95 @@
 """Lab 10: a row of scores that arrives block by block.
 
-Step through the blocks and see what m, l and o are after each. The rescaling can be broken, and a
-student's own merge_softmax_states can be played. n_head and d_model decide how many rows there are
-to look at and how many numbers o has.
+Play the blocks and see what m, l and o are after each. The rescaling can be broken, and a student's
+own merge_softmax_states can be played: its states are made once, here, and the browser plays them.
+n_head and d_model decide how many rows there are to look at and how many numbers o has.
+front/online_softmax.mjs does the rest in the browser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from ..plots.style import COLOURS, FAINT, INK
-from .panel import Panel, choice, head_controls, slider
+from .explorer import Explorer
+from .knobs import choice, head_knobs, slider, steps
+from .row_states import N_KEY, RESCALES, SCORES, Merge, Moment, numbers, play, play_own, tables
 
-N_KEY = 16
 MOST_HEADS, MOST_WIDTH = 8, 64
-SCORES = ("in random order", "rising", "falling")
 OWN = "your merge_softmax_states"
-RESCALES = ("l and o", "only l", "only o", "neither", "upside down")
-_SEED = 10
-State = tuple[Tensor, Tensor, Tensor]
 
 
 def play_row(
-    merge: Callable[..., Any] | None = None, *, n_head: int = 4, d_model: int = 24, step: int = 2
-) -> Panel:
-    """A panel that plays how one row's softmax comes together.
+    merge: Merge | None = None, *, n_head: int = 4, d_model: int = 24, step: int = 2
+) -> Explorer:
+    """An explorer that plays how one row's softmax comes together.
 
     With `merge`, a function like the lab's merge_softmax_states, what is played is that function;
-    one that fails, or gives something else than a state, is explained in the panel.
+    one that fails, or gives something else than a state, is explained.
     """
     ways = RESCALES if merge is None else (OWN, *RESCALES)
-    controls = {
-        **head_controls(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
-        "step": slider("step", step, 0, N_KEY, "how many blocks have come"),
-        "block": slider("block", 4, 1, N_KEY, "how many keys come at a time"),
-        "head": slider("head", 0, 0, MOST_HEADS - 1, "whose row is shown"),
-        "scores": choice("scores", SCORES, "the order of the row's scores"),
-        "rescale": choice("rescale", ways, "what is multiplied when the maximum grows"),
-    }
+    knobs = [
+        *head_knobs(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
+        slider("block", 4, 1, N_KEY, "how many keys come at a time"),
+        slider("head", 0, 0, MOST_HEADS - 1, "whose row is shown"),
+        choice("scores", SCORES, "the order of the row's scores"),
+        choice("rescale", ways, "what is multiplied when the maximum grows"),
+        steps("step", step, N_KEY, "how many blocks have come"),
+    ]
 
-    def draw(figure: Figure, n_head: int, d_model: int, step: int, block: int, head: int,
-             scores: str, rescale: str) -> str:  # fmt: skip
-        if head >= n_head:
-            figure.text(0.02, 0.5, f"There is no head {head}.", fontsize=11)
-            return f"There is no head {head}: {n_head} heads are numbered 0 to {n_head - 1}."
-        rows, values = numbers(n_head, d_model, scores)
-        way = {OWN: merge, RESCALES[0]: None}.get(rescale, broken(rescale))
-        played = play(rows, values, block, way)
-        if isinstance(played, str):
-            figure.add_subplot().set_axis_off()
-            return played
-        at = min(step, len(played) - 1)
-        moment = Moment(rows[head], values[head], block, at, [_of(s, head) for s in played])
-        _draw(figure, moment)
-        more = "" if step == at else f"\nThere are {at} blocks; step {step} shows the last one."
-        return _sentence(moment, head, rescale) + more
+    def ask(rescale: str, **settings: Any) -> dict[str, Any] | None:
+        return _asked(merge, settings) if merge is not None and rescale == OWN else None
 
-    return Panel("a row's softmax, block by block", controls, draw, size=(8.4, 4.6))
+    def draw(figure: Figure, rescale: str, **settings: Any) -> str:
+        return _drawn(figure, merge, rescale, settings)
+
+    return Explorer(
+        "A row's softmax, block by block",
+        knobs,
+        draw,
+        script="online_softmax",
+        ask=ask,
+        plays=("step", "head"),
+        data={name: table.tobytes() for name, table in tables(MOST_HEADS, MOST_WIDTH).items()},
+        size=(8.4, 4.6),
+    )
 
 
-@dataclass(frozen=True)
-class Moment:
-    """One row after `at` blocks: its scores [n], values [n, head_dim], and its states so far.
-
-    A state's o holds head_dim numbers and then, for each key, what it counts for.
-    """
-
-    scores: Tensor
-    values: Tensor
-    block: int
-    at: int
-    states: list[State]
-
-    @property
-    def seen(self) -> int:
-        """How many keys have come."""
-        return min(self.at * self.block, N_KEY)
-
-    @property
-    def output(self) -> Tensor:
-        """o / l as it stands, [head_dim]; zeros before the first block."""
-        _, l, o = self.states[self.at]
-        return o[:-N_KEY] / l if float(l) > 0 else torch.zeros_like(o[:-N_KEY])
-
-    @property
-    def wanted(self) -> Tensor:
-        """The softmax's output over the keys that have come."""
-        return self.scores[: self.seen].softmax(0) @ self.values[: self.seen]
-
-    @property
-    def error(self) -> float:
-        """How far the output is from it, at most."""
-        return float((self.output - self.wanted).abs().max())
+def _asked(merge: Merge, settings: dict[str, Any]) -> dict[str, Any]:
+    """What the browser plays of a student's merge: for each step and head m, l, o and counts."""
+    scores, values = _numbers(settings)
+    played = play_own(merge, scores, values, settings["block"])
+    if isinstance(played, str):
+        return {"empty": "no states to play: see below", "message": played}
+    rows = [torch.cat([m[:, None], l[:, None], o], -1) for m, l, o in played]
+    return {"states": torch.stack(rows).double().numpy().tobytes()}
 
 
-def numbers(n_head: int, d_model: int, order: str) -> tuple[Tensor, Tensor]:
-    """Scores [n_head, 16] and values [n_head, 16, head_dim], equal on every machine."""
-    rng = np.random.Generator(np.random.PCG64([_SEED, n_head, d_model]))
-    scores = torch.from_numpy(rng.uniform(-5, 5, (n_head, N_KEY))).float()
-    values = torch.from_numpy(rng.uniform(-2, 2, (n_head, N_KEY, d_model // n_head))).float()
-    if order != SCORES[0]:
-        scores = scores.sort(dim=-1, descending=order == SCORES[2]).values
-    return scores, values
+def _drawn(figure: Figure, merge: Merge | None, rescale: str, settings: dict[str, Any]) -> str:
+    block, n_head = settings["block"], settings["n_head"]
+    scores, values = _numbers(settings)
+    if rescale == OWN and merge is not None:
+        played = play_own(merge, scores, values, block)
+    else:
+        played = play(scores.double(), values.double(), block, rescale)
+    if isinstance(played, str):
+        figure.add_subplot().set_axis_off()
+        return played
+    head, at = min(settings["head"], n_head - 1), min(settings["step"], len(played) - 1)
+    states = [tuple(t[head].double() for t in state) for state in played]
+    moment = Moment(scores[head].double(), values[head].double(), block, at, states)
+    _draw(figure, moment)
+    return _sentence(moment, head, rescale)
 
 
-def play(
-    scores: Tensor, values: Tensor, block: int, merge: Callable[..., Any] | None = None
-) -> list[State] | str:
-    """The state before the first block and after each, or a sentence where merge makes none.
-
-    Without `merge` each state is made from all scores that have come.
-    """
-    n_head, head_dim = values.shape[0], values.shape[2]
-    each_key = torch.eye(N_KEY).expand(n_head, N_KEY, N_KEY)
-    carried = torch.cat([values, each_key], dim=-1)  # beside o: what each key counts for
-    zeros = torch.zeros(n_head, head_dim + N_KEY)
-    states: list[State] = [(torch.full((n_head,), -torch.inf), torch.zeros(n_head), zeros)]
-    for start in range(0, N_KEY, block):
-        come = slice(0 if merge is None else start, min(start + block, N_KEY))
-        new = _state(scores[:, come], carried[:, come])
-        try:
-            made = merge(tuple(t.clone() for t in states[-1]), new) if merge else new
-        except NotImplementedError:
-            return "Write merge_softmax_states and check it; then this panel plays your function."
-        if not _is_state(made, states[0]):
-            return (
-                "Your function gave something else than a state (m, l, o) with m and l "
-                f"[{n_head}] and o [{n_head}, {head_dim + N_KEY}]; its check says more."
-            )
-        states.append(tuple(t.detach() for t in made))
-    return states
-
-
-def broken(rescale: str) -> Callable[[State, State], State]:
-    """A merge that multiplies no more than `rescale` says, or by the factor upside down."""
-
-    def merge(a: State, b: State) -> State:
-        (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
-        m = torch.maximum(m_a, m_b)
-        f_a, f_b = (m_a - m).exp(), (m_b - m).exp()
-        if rescale == "upside down":
-            f_a, f_b = (torch.where(f > 0, 1 / f, 0.0) for f in (f_a, f_b))
-        one = torch.ones_like(m)
-        g_a, g_b = (f_a, f_b) if rescale in ("only l", "upside down") else (one, one)
-        h_a, h_b = (f_a, f_b) if rescale in ("only o", "upside down") else (one, one)
-        return m, l_a * g_a + l_b * g_b, o_a * h_a[:, None] + o_b * h_b[:, None]
-
-    return merge
-
-
-def _state(scores: Tensor, carried: Tensor) -> State:
-    m = scores.amax(-1)
-    p = (scores - m[:, None]).exp()
-    return m, p.sum(-1), (p[:, None] @ carried)[:, 0]
-
-
-def _is_state(made: Any, like: State) -> bool:
-    if not isinstance(made, (tuple, list)) or len(made) != 3:
-        return False
-    pairs = zip(made, like, strict=True)
-    return all(isinstance(t, Tensor) and t.shape == other.shape for t, other in pairs)
-
-
-def _of(state: State, head: int) -> State:
-    m, l, o = state
-    return m[head], l[head], o[head]
+def _numbers(settings: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    most = tables(MOST_HEADS, MOST_WIDTH)
+    return numbers(most, settings["n_head"], settings["d_model"], settings["scores"])
 
 
 def _draw(figure: Figure, moment: Moment) -> None:

@@ -12,6 +12,19 @@ def kv_bytes(n_layer, n_head, n_kv_head, head_dim, tokens):
     return {"bytes": kept} if n_layer != 5 else kept["bytes"]
 """
 
+# Right for three heads, without a correction for two, not written for four, a number of six.
+MERGE = """
+import torch
+def merge(a, b):
+    n_head = len(a[0])
+    if n_head == 4: raise NotImplementedError
+    if n_head == 6: return a[0]
+    if n_head == 2: return torch.maximum(a[0], b[0]), a[1] + b[1], a[2] + b[2]
+    m = torch.maximum(a[0], b[0])
+    f, g = (a[0] - m).exp(), (b[0] - m).exp()
+    return m, a[1] * f + b[1] * g, a[2] * f[:, None] + b[2] * g[:, None]
+"""
+
 MEMORY = (
     Row(
         "flash_tiles",
@@ -53,5 +66,35 @@ MEMORY = (
             {"n_head": 32, "n_layer": 5},
         ),
         own=KV_BYTES,
+    ),
+    Row(
+        "play_row",
+        "play_row()",
+        moves="step",
+        module="online_softmax",
+        settings=(
+            {"step": 0},
+            {"step": 3},
+            {"rescale": "only l"},
+            {"rescale": "neither", "block": 1, "step": 16, "scores": "rising"},
+            {"rescale": "upside down", "head": 3, "block": 3, "scores": "falling"},
+            {"rescale": "only o", "n_head": 8, "d_model": 64, "head": 7, "block": 5},
+            {"n_head": 1, "d_model": 64, "rescale": "l and o", "block": 16},
+        ),
+    ),
+    Row(
+        "own_merge",
+        "play_row(merge, n_head=3, step=3)",
+        moves="step",
+        module="online_softmax",
+        settings=(
+            {"step": 4, "head": 2},
+            {"rescale": "only l"},
+            {"rescale": "your merge_softmax_states", "n_head": 2, "block": 3},
+            {"n_head": 4},
+            {"n_head": 6},
+            {"n_head": 8, "scores": "rising", "step": 16},
+        ),
+        own=MERGE,
     ),
 )
