@@ -1,7 +1,7 @@
 """Lab 09: how many blocks a launch has, how many SMs they keep busy, and what a tile wastes.
 
 n_head decides the grid, and with d_model it decides head_dim, which tensor cores take in pieces
-of 16.
+of 16. front/grid_fill.mjs deals the blocks out in the browser.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from ..plots.grids import heatmap
 from ..plots.rows import split_bar
-from .panel import Panel, choice, head_controls, slider
+from .explorer import Explorer
+from .knobs import choice, head_knobs, slider
 
 GPUS = {"RTX 4090: 128 SMs": 128, "A100: 108 SMs": 108, "H100: 132 SMs": 132}
 CUTS = {"a block for each head": 0, "a block for 128 queries": 128, "a block for 64 queries": 64}
@@ -22,16 +23,16 @@ PIECE = 16  # what a tensor core takes of a vector at once, in CUDA C++
 ACROSS = 16
 
 
-def grid_fill(*, n_head: int = 12, d_model: int = 768) -> Panel:
-    """A panel of a GPU's SMs with the blocks of one attention launch on them, one text at first."""
-    controls = {
-        **head_controls(n_head, d_model, most_heads=128, most_width=16384),
-        "batch": slider("batch", 1, 1, 64, "texts at a time"),
-        "tokens": slider("tokens", 1024, 1, 16384, "queries of a text"),
-        "grid": choice("grid", CUTS.items(), "which work is one block's"),
-        "gpu": choice("gpu", GPUS.items(), "how many multiprocessors there are"),
-    }
-    return Panel("blocks on the SMs of a GPU", controls, _draw, size=(8.0, 4.4))
+def grid_fill(*, n_head: int = 12, d_model: int = 768) -> Explorer:
+    """An explorer of a GPU's SMs with the blocks of an attention launch on them, first one text."""
+    knobs = [
+        *head_knobs(n_head, d_model, most_heads=128, most_width=16384),
+        slider("batch", 1, 1, 64, "texts at a time"),
+        slider("tokens", 1024, 1, 16384, "queries of a text"),
+        choice("grid", CUTS.items(), "which work is one block's"),
+        choice("gpu", GPUS.items(), "how many multiprocessors there are"),
+    ]
+    return Explorer("Blocks on the SMs of a GPU", knobs, _draw, script="grid_fill", size=(8.0, 4.4))
 
 
 def blocks_of(n_head: int, batch: int, tokens: int, queries: int) -> int:

@@ -97,4 +97,16 @@ MEMORY = (
         ),
         own=MERGE,
     ),
+    Row(
+        "grid_fill",
+        "grid_fill()",
+        moves="batch",
+        settings=(
+            {"grid": 128},
+            {"n_head": 1, "gpu": 108, "grid": 64, "tokens": 1},
+            {"n_head": 128, "d_model": 16384, "batch": 64, "tokens": 16384, "gpu": 132},
+            {"n_head": 8, "d_model": 576, "batch": 16, "tokens": 1024, "grid": 0, "gpu": 128},
+            {"n_head": 8, "d_model": 8, "batch": 64, "grid": 0},
+        ),
+    ),
 )

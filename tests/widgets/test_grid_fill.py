@@ -1,4 +1,4 @@
-"""The panel of lab 09: blocks on the SMs of a GPU."""
+"""The explorer of lab 09: blocks on the SMs of a GPU."""
 
 from __future__ import annotations
 
@@ -50,4 +50,4 @@ def test_what_a_head_dim_of_72_wastes_is_told():
 def test_an_illegal_pair_is_explained_with_its_nearest_neighbours():
     panel = grid_fill()
     panel.n_head = 7
-    assert not panel.legal and not panel.failed and panel.offers.children
+    assert not panel.legal and not panel.failed and panel.offers
