@@ -18,7 +18,11 @@ WARM_UP = 0.1  # share of the steps in which the learning rate rises
 
 
 class Task(Protocol):
-    """What `train` needs: frozen settings that build, feed and measure a model."""
+    """What `train` needs: frozen settings that build, feed and measure a model.
+
+    A task that also has `watch_every` and `watch(model)` is measured on the way, every so many
+    steps, and before the first.
+    """
 
     threads: int
     steps: int
@@ -70,11 +74,14 @@ def train(
     steps = _checked_steps(task.steps if steps is None else steps)
     name, line = name or type(task).__name__, ProgressLine(show)
     model, losses, final, interrupted = build(task, seed, attend), [], {}, False
+    watched = [(0, seen)] if (seen := watch(task, model, 0)) else []
     started = time.monotonic()
     with at_most_threads(task.threads if threads is None else threads):
         try:
             for progress in training_steps(task, model, seed, steps):
                 losses.append(progress.loss)
+                if seen := watch(task, model, progress.step):
+                    watched.append((progress.step, seen))
                 line.update(f"{name}: {progress}")
         except KeyboardInterrupt:
             interrupted = True
@@ -93,6 +100,7 @@ def train(
         interrupted=interrupted,
         curve=thin(losses),
         final=final,
+        watched=watched,
         seconds=seconds,
         model=model,
     )
@@ -125,6 +133,15 @@ def measure(task: Task, model: nn.Module) -> dict[str, float]:
     """Return the task's measurements of a model, without gradients."""
     with torch.no_grad():
         return task.evaluate(model)
+
+
+def watch(task: Task, model: nn.Module, step: int) -> dict[str, float]:
+    """Return what a watched task measures at this step, without gradients; mostly nothing."""
+    every = getattr(task, "watch_every", None)
+    if every is None or step % every:
+        return {}
+    with torch.no_grad():
+        return task.watch(model)
 
 
 def schedule(step: int, steps: int) -> float:

@@ -26,6 +26,7 @@ class Run:
     """One training: what was trained, how far it came, its loss curve and its final measurements.
 
     `curve` has at most 60 points (step, mean training loss in nats since the point before).
+    `watched` is what the task's `watch` measured on the way, (step, values) from step 0 on.
     `seconds` and the trained `model` exist only for a run made in this process, not in records.
     """
 
@@ -37,6 +38,7 @@ class Run:
     interrupted: bool
     curve: list[tuple[int, float]]
     final: dict[str, float]
+    watched: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     seconds: float | None = field(default=None, compare=False)
     model: nn.Module | None = field(default=None, compare=False, repr=False)
 
@@ -46,6 +48,7 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """Return the machine-independent part as plain JSON values, rounded to 4 places."""
+        watched = [[step, rounded(values)] for step, values in self.watched]
         return {
             "variant": self.variant,
             "seed": self.seed,
@@ -54,14 +57,16 @@ class Run:
             "steps": self.steps,
             "interrupted": self.interrupted,
             "curve": [[step, round(loss, 4)] for step, loss in self.curve],
-            "final": {name: round(value, 4) for name, value in self.final.items()},
+            "final": rounded(self.final),
+            **({"watched": watched} if watched else {}),
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Run":
         """Return the Run that `to_json` wrote."""
         curve = [(step, loss) for step, loss in data["curve"]]
-        return cls(**{**data, "curve": curve})
+        watched = [(step, values) for step, values in data.get("watched", [])]
+        return cls(**{**data, "curve": curve, "watched": watched})
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,11 @@ class Record:
             f"Record({self.experiment!r}: {len(self.variants)} variants, "
             f"{len(self.seeds)} seeds, torch {self.torch})"
         )
+
+
+def rounded(values: dict[str, float]) -> dict[str, float]:
+    """Return measurements with the digits that a record keeps."""
+    return {name: round(value, 4) for name, value in values.items()}
 
 
 def thin(losses: list[float], most: int = MAX_POINTS) -> list[tuple[int, float]]:
