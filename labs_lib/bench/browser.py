@@ -39,12 +39,13 @@ _PYTHON = """async code => { let out = ''; const panel = window.jupyterapp.shell
   const f = panel.context.sessionContext.session.kernel.requestExecute({code});
   f.onIOPub = m => out += m.content.text ?? (m.content.ename ? 'ERROR ' + m.content.evalue : '');
   await f.done; return out; }"""
-_ARM = """canvas => { window.labsTime = new Promise((done, fail) => {
+_ARM = """(target, what) => { window.labsTime = new Promise((done, fail) => {
   let pressed; const late = setTimeout(fail, 5000, Error('no redraw within 5 s'));
   addEventListener('keydown', () => pressed = performance.now(), {capture: true, once: true});
   new MutationObserver((_, seen) => { seen.disconnect(); clearTimeout(late);
     requestAnimationFrame(() => done(performance.now() - pressed)); })
-    .observe(canvas, {attributes: true, attributeFilter: ['data-rev']}); }); }"""
+    .observe(target, what === 'img' ? {subtree: true, childList: true, attributeFilter: ['src']}
+      : {attributeFilter: [what]}); }); }"""
 
 
 def missing() -> str:
@@ -137,9 +138,11 @@ class Notebook:
         shown.locator("canvas[data-rev]").wait_for(timeout=60_000)
         return shown
 
-    def pressed(self, canvas: Any, key: str) -> float:
-        """Milliseconds from a key to the frame in which the canvas is painted anew."""
-        canvas.evaluate(_ARM)
+    def pressed(self, picture: Any, key: str, what: str = "data-rev") -> float:
+        """Milliseconds from a key to the frame after the picture changed: an attribute of it,
+        or, for "img", an image that it holds.
+        """
+        picture.evaluate(_ARM, what)
         self.page.keyboard.press(key)
         return self.page.evaluate("window.labsTime")
 

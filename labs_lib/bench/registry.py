@@ -31,6 +31,7 @@ BENCHES = (
     Bench("cuda", "Kernels without a GPU: our emulator and numba's simulator", module="emulator"),
     Bench("attention", "Attention on the CPU as n grows: whole rows, our tiles, torch's kernel"),
     Bench("models", "The pretrained models, until they stand in memory"),
+    Bench("widgets", "From a key to the painted frame, 95th percentile, in a headless Chromium"),
     Bench("ladder", "The ladder of kernels against torch on this GPU", "cuda"),
 )
 

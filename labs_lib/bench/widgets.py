@@ -1,0 +1,94 @@
+"""How long a student waits for a picture: from a key on a slider to the painted frame."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from labs_lib.bench.browser import Notebook, browsing, served
+from labs_lib.bench.rows import Row
+from labs_lib.bench.timing import busy
+
+PRESSES = 40
+EXPLORER_WITHIN, TORCH_WITHIN = 0.1, 0.4
+
+# (module, call, the control that is moved)
+EXPLORERS = (
+    ("head_split", "head_split()", "seq"),
+    ("attention_row", "attention_row()", "query"),
+    ("fused_slices", "fused_slices()", "head"),
+    ("ledger", "ledger()", "n_layer"),
+    ("w_o_mixing", "w_o_mixing(n_head=8, d_model=64)", "merge"),
+    ("kv_cache", "kv_cache()", "n_layer"),
+    ("online_softmax", "play_row()", "step"),
+    ("flash_tiles", "flash_tiles()", "step"),
+    ("grid_fill", "grid_fill()", "batch"),
+)
+ATLAS = ("head_atlas", "head_atlas()", "layer")
+_KEYS = ("ArrowRight", "ArrowLeft")
+
+
+def rows() -> list[Row | str]:
+    """The 95th percentile of each explorer in a headless Chromium, and of the head atlas.
+
+    Raises: Unavailable without a browser.
+    """
+    from labs_lib.models import available
+
+    listed = [*EXPLORERS, *([ATLAS] if available("minilm") else [])]
+    with tempfile.TemporaryDirectory() as made, browsing() as browser:
+        folder = Path(made)
+        with served(folder) as address:
+            cells = [_cell(module, call) for module, call, _ in listed]
+            notebook = Notebook(browser, address, folder, "widgets.ipynb", cells)
+            notebook.run()
+            found = [_measured(notebook, i, *entry) for i, entry in enumerate(listed)]
+    notes = ["The first is the explorers' bar, the second that of what torch computes."]
+    if len(listed) == len(EXPLORERS):
+        notes.append("The head atlas needs a model (`labs models get`) and is left out.")
+    return [*found, *notes, *filter(None, [busy()])]
+
+
+def percentile(times: list[float], share: float = 0.95) -> float:
+    """The smallest of the times that at least this share of them don't exceed."""
+    count = -(-len(times) * share // 1)
+    return sorted(times)[int(count) - 1]
+
+
+def _cell(module: str, call: str) -> str:
+    name = call.partition("(")[0]
+    return f"from labs_lib.widgets.{module} import {name}\n{call}"
+
+
+def _measured(notebook: Notebook, cell: int, module: str, call: str, control: str) -> Row:
+    if module == ATLAS[0]:
+        picture, times = _atlas(notebook, cell)
+        within = TORCH_WITHIN
+    else:
+        shown = notebook.explorer(cell)
+        shown.get_by_label(control, exact=True).focus()
+        picture, within = shown.locator("canvas"), EXPLORER_WITHIN
+        times = _pressed(notebook, picture, PRESSES)
+    seconds = [one / 1000 for one in times]
+    middle = f"{percentile(times, 0.5):.0f} ms"
+    return Row(f"{call.partition('(')[0]}, {control}", percentile(seconds), within=within,
+               more=(("median", middle),))  # fmt: skip
+
+
+def _atlas(notebook: Notebook, cell: int) -> tuple[Any, list[float]]:
+    """Silence a head, and move from head to head: the model runs at every move."""
+    output = notebook.page.locator(".jp-CodeCell").nth(cell)
+    output.scroll_into_view_if_needed()
+    output.locator("img").wait_for(timeout=60_000)
+    output.locator("select").last.select_option("is silent")
+    notebook.page.wait_for_timeout(1500)
+    output.locator(".noUi-handle").first.focus()
+    picture = output.locator(".widget-html-content", has=notebook.page.locator("img"))
+    return picture, _pressed(notebook, picture, PRESSES // 2, "img")
+
+
+def _pressed(notebook: Notebook, picture: Any, count: int, what: str = "data-rev") -> list[float]:
+    for key in _KEYS:
+        notebook.pressed(picture, key, what)
+    return [notebook.pressed(picture, _KEYS[i % 2], what) for i in range(count)]
