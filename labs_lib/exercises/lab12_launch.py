@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..cuda.errors import KernelFault, LaunchError
 from .inputs import qkv
 from .kit import Case, Exercise, Tolerance
 from .lab08_cases import causal
@@ -23,6 +22,14 @@ from .lab08_cases import causal
 QUERIES = 64  # of a block, a thread each
 NAMES = ("q", "k", "v", "o", "lse")
 SIZES = ("n_head", "n_kv_head", "n_q", "n_k", "head_dim", "scale", "causal")
+
+
+class LaunchError(Exception):
+    """The arguments or the geometry are refused, as a launch would refuse them."""
+
+
+class KernelFault(Exception):
+    """The launch would read or write where nothing is."""
 
 
 @dataclass
@@ -56,7 +63,7 @@ class Kernel:
         o = _shaped("o", o, grid[2], n_head, n_q, head_dim)
         lse = _shaped("lse", lse, grid[2], n_head, n_q)
         if grid[1] > n_head:
-            raise KernelFault(f"block (0, {n_head}, 0) has no head: out of bounds", kind="fault")
+            raise KernelFault(f"block (0, {n_head}, 0) has no head: out of bounds")
         for unwritten in (o, lse):
             unwritten.fill_(math.nan)
         for head in range(grid[1]):
@@ -103,8 +110,7 @@ def _shaped(name: str, tensor: Tensor, *sizes: int) -> Tensor:
     if tensor.numel() != math.prod(sizes):
         raise KernelFault(
             f"by the sizes and the grid {name} has {math.prod(sizes)} numbers; it has "
-            f"{tensor.numel()}: out of bounds",
-            kind="out-of-bounds",
+            f"{tensor.numel()}: out of bounds"
         )
     return tensor.view(*sizes)
 

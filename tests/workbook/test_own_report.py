@@ -11,7 +11,7 @@ from labs_lib.grading.feedback import page as feedback_page
 from labs_lib.grading.grade import grade
 from labs_lib.grading.intake import collect
 from labs_lib.grading.own import own_reports
-from labs_lib.grading.report import Report
+from labs_lib.grading.report import Report, Row
 from labs_lib.workbook.own_report import (
     MOST_BYTES,
     MOST_CHARS,
@@ -56,7 +56,7 @@ def test_submission_carries_it_and_the_grader_shows_it_below_the_marks(course):
     assert not any("no notebook" in note for note in submission.notes)
     own = own_reports([submission])
     run = Report((), (), {}, 0, 1, "fence", own=own)
-    shown = feedback_page("ada", (), (), (), run)
+    shown = feedback_page(Row("ada", ()), run)
     assert "&lt;script&gt;" in shown and "<script" not in shown and "no marks" in shown
 
 
