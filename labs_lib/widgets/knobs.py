@@ -52,9 +52,11 @@ def slider(
     return _knob(name, value, meaning, spec)
 
 
-def steps(name: str, value: int, last: int, meaning: str, *, pace: int = 700) -> Knob:
-    """A slider from 0 to `last` with buttons to play it, a step every `pace` milliseconds."""
-    spec = {"kind": "steps", "low": 0, "high": last, "step": 1, "pace": pace}
+def steps(
+    name: str, value: int, last: int, meaning: str, *, first: int = 0, pace: int = 700
+) -> Knob:
+    """A slider to `last` with buttons to play it, a step every `pace` milliseconds."""
+    spec = {"kind": "steps", "low": first, "high": last, "step": 1, "pace": pace}
     return _knob(name, value, meaning, spec)
 
 

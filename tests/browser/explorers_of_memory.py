@@ -25,6 +25,14 @@ def merge(a, b):
     return m, a[1] * f + b[1] * g, a[2] * f[:, None] + b[2] * g[:, None]
 """
 
+# One recorded trace for a half of the heads, another for the other; none for three.
+TRACE_OF = """
+from labs_lib.cuda import recorded
+def trace_of(n_head, d_model):
+    if n_head == 3: raise RuntimeError("three heads are not traced")
+    return recorded.trace("scores_tiled" if n_head < 8 else "scores_naive")
+"""
+
 MEMORY = (
     Row(
         "flash_tiles",
@@ -108,5 +116,23 @@ MEMORY = (
             {"n_head": 8, "d_model": 576, "batch": 16, "tokens": 1024, "grid": 0, "gpu": 128},
             {"n_head": 8, "d_model": 8, "batch": 64, "grid": 0},
         ),
+    ),
+    Row(
+        "kernel_view",
+        "kernel_view(recorded.trace('transpose_tiled'))",
+        moves="step",
+        settings=(
+            {"step": 9},
+            {"warp": 7, "step": 16},
+        ),
+        illegal=None,
+        start="from labs_lib.cuda import recorded",
+    ),
+    Row(
+        "own_trace",
+        "kernel_view(trace_of, n_head=12)",
+        moves="step",
+        settings=({"step": 129}, {"n_head": 6, "warp": 1}, {"n_head": 7}, {"n_head": 3, "step": 2}),
+        own=TRACE_OF,
     ),
 )

@@ -1,4 +1,4 @@
-"""The panel of lab 09 tells step by step what a warp touches, and adds up to the trace's counts."""
+"""Lab 09's explorer tells step by step what a warp touches, and adds up to the trace's counts."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ def test_block_and_warp_are_chosen_among_those_that_were_watched(trace):
     panel = kernel_view(trace)
     panel.block = (1, 0, 0)
     assert "in block (1, 0, 0)" in panel.message and not panel.failed
-    assert [value for _, value in panel.controls["block"].options] == [(0, 0, 0), (1, 0, 0)]
+    assert panel.choices["block"] == ["(0, 0, 0)", "(1, 0, 0)"]
     tiled = kernel_view(recorded.trace("transpose_tiled"))
-    assert [value for _, value in tiled.controls["warp"].options] == list(range(8))
+    assert tiled.choices["warp"] == list(range(8))
     tiled.set(warp=3, step=2)
     assert "warp 3" in tiled.message and "lane 0 is thread (0, 3)" in tiled.message
 
 
 def test_the_slider_ends_where_the_warps_steps_end(trace):
     panel = kernel_view(trace, step=99)
-    assert panel.controls["step"].max == 6 and panel.step == 6 and not panel.failed
-    panel.controls["step"].value = 5
+    assert panel.last_step == 6 and panel.step == 6 and not panel.failed
+    panel.step = 5
     assert panel.message.startswith("Step 5 of 6")
 
 
@@ -102,7 +102,7 @@ def test_every_step_of_every_warp_is_drawn_and_adds_up(trace):
 
 def test_a_record_that_ends_early_says_so_at_its_end():
     panel = kernel_view(recorded.trace("scores_naive"))
-    panel.step = panel.controls["step"].max
+    panel.step = panel.last_step
     assert "The record ends here" in panel.message and "steps(most=...)" in panel.message
     panel.step = 1
     assert "The record ends here" not in panel.message
@@ -141,8 +141,8 @@ def test_a_function_of_n_head_and_d_model_makes_both_of_them_move():
     panel.set(n_head=2)
     assert "32 lanes of 4 bytes" in panel.message
     panel.n_head = 7
-    assert not panel.legal and panel.offers.children and "63 and 70" in panel.message
-    panel.offers.children[1].click()
+    assert not panel.legal and panel.offers and "63 and 70" in panel.message
+    panel.set(**dict([panel.offers[1]]))
     assert (panel.n_head, panel.d_model, panel.legal) == (7, 70, True)
     panel.set(n_head=4, d_model=64)
     assert asked == [(4, 64), (2, 64), (7, 70)], "what was traced once is kept"
@@ -157,7 +157,7 @@ def test_a_function_that_fails_is_shown_in_the_panel():
 
 
 def test_without_a_front_end_it_shows_a_picture_and_a_sentence(trace):
-    bundle = kernel_view(trace)._repr_mimebundle_()
+    bundle, _ = kernel_view(trace)._repr_mimebundle_()
     assert bundle["image/png"].startswith(b"\x89PNG")
     assert "Line 6 reads x" in bundle["text/plain"] and "0x" not in bundle["text/plain"]
 
@@ -174,3 +174,16 @@ def test_rows_of_memory_show_what_is_touched_and_what_only_comes_along():
     clash = memory_rows({0: [0], 32: [1]}, clashes={0: 2}, ax=bare_figure().add_subplot())
     assert np.allclose(clash.images[0].get_array()[:, 0], to_rgb(CLASH))
     assert [text.get_text() for text in clash.texts] == ["0", "1", "2"]
+
+
+def test_the_browser_gets_the_whole_trace_once(trace):
+    panel = kernel_view(trace)
+    sent = panel.data
+    rows = np.frombuffer(sent["steps"], np.int32).reshape(-1, 35)
+    assert [count for *_, count in sent["warps"]] == [6, 6] and len(rows) == 12
+    requests = [r for block in trace.log.blocks for r in trace.log.requests(block, 0)]
+    for row, request in zip(rows, requests, strict=True):
+        assert trace.log.sites[row[0]] == request.site and row[1] == request.size
+        assert {i: at for i, at in enumerate(row[3:].tolist()) if at >= 0} == request.lanes
+    panel.set(block=(1, 0, 0), step=5)
+    assert panel.data is sent and panel.block == "(1, 0, 0)" and panel.own is None

@@ -32,7 +32,7 @@ function on_enter(does) {
 }
 
 // A control of `knob` {kind, name, meaning, low, high, step, options}; `move(value)` is called when
-// it is moved. Gives {root, first, show(value), limit(low, high), still()}.
+// it is moved. Gives {root, first, show(value), limit(low, high), still()}; a list offer(options), too.
 function control(knob, move) {
   const kinds = { slider, choice, tick, steps };
   return kinds[knob.kind](knob, move);
@@ -75,15 +75,20 @@ function slider(knob, move) {
 
 function choice(knob, move) {
   const id = `labs-control-${Date.now().toString(36)}-${_made++}`;
-  const options = knob.options.map(([words], i) => element("option", { value: i }, words));
-  const list = element(
-    "select", { id, onchange: () => move(knob.options[list.value][1]) }, ...options,
-  );
+  let options = [];
+  const list = element("select", { id, onchange: () => move(options[list.value][1]) });
+  function offer(wanted) {
+    if (JSON.stringify(wanted) === JSON.stringify(options)) return;
+    options = wanted;
+    list.replaceChildren(...options.map(([words], i) => element("option", { value: i }, words)));
+  }
+  offer(knob.options);
   const label = element("label", { for: id, title: `${knob.name}: ${knob.meaning}` }, knob.name);
   return {
     root: element("div", { class: "labs-control" }, label, list),
     first: list,
-    show: (value) => (list.value = knob.options.findIndex((option) => option[1] === value)),
+    offer,
+    show: (value) => (list.value = options.findIndex((option) => option[1] === value)),
     limit() {},
     still() {},
   };

@@ -1,10 +1,11 @@
 // Puts an explorer together: controls, what doesn't fit and its way out, one picture, one sentence.
 //
-// explorer({height(width, s), draw(pen, s), ...}) gives what anywidget asks for. `s` holds the
+// explorer({height(width, s, model), draw(pen, s, model), ...}) gives what anywidget asks for. `s` holds the
 // value of every control by name; draw returns the sentence, or throws. Optional parts:
 //   rules: [s => null | {why, offers, width, parts, title, label}]   further than the pair's own
 //   follow: {n_kv_head: "n_head"}   moves along as long as both are equal
-//   limits(s): {step: [low, high]}  of a control, where other controls decide them
+//   limits(s, model): {step: [low, high]}  of a control, where other controls decide them
+//   lists: {warp: (s, model) => [[words, value], ...]}   of a list, where a trace decides them
 //   asks(s): whether Python has to run a student's function for this setting; its answer comes as
 //     s.own {of, message, ...}, and draw is called with it once it is there
 //   partial: true where draw also shows something before that, with s.own null
@@ -117,7 +118,12 @@ class Shown {
 
   settings() {
     const s = this.values();
-    for (const [name, [low, high]] of Object.entries(this.spec.limits?.(s) ?? {})) {
+    for (const [name, entries] of Object.entries(this.spec.lists ?? {})) {
+      const options = entries(s, this.model);
+      this.controls[name].offer(options);
+      if (!options.some(([, value]) => value === s[name])) s[name] = options[0][1];
+    }
+    for (const [name, [low, high]] of Object.entries(this.spec.limits?.(s, this.model) ?? {})) {
       this.controls[name].limit(low, high);
       s[name] = Math.min(high, Math.max(low, s[name]));
     }
@@ -139,7 +145,7 @@ class Shown {
     const own = asks && answers(this.model.get("own"), s) ? this.model.get("own") : null;
     if (asks && !own && !this.spec.partial) return this.wait(width, theme);
     this.paler = false;
-    const pen = new Pen(this.canvas, width, this.spec.height(width, s), theme);
+    const pen = new Pen(this.canvas, width, this.spec.height(width, s, this.model), theme);
     if (own?.empty) {
       pen.text(own.empty, 12, 30);
       return [own.message, own.failed];
