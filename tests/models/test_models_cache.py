@@ -389,6 +389,70 @@ def test_connection_that_breaks_off_goes_on_where_it_was(tiny, wheel, monkeypatc
         server.shutdown()
 
 
+class Stalls(BreaksOff):
+    """An index whose first answer stops in the middle of the wheel, and says no more."""
+
+    def _answer(self, code, content, more, sent=None):
+        stalls = sent is not None and len(sent) < len(content)
+        super()._answer(code, content, more, sent)
+        if stalls:
+            self.wfile.flush()
+            self.released.wait(30)
+
+
+@pytest.fixture
+def stalling(wheel, tiny, monkeypatch):
+    """pip's index is a server that stalls in the middle of the first answer."""
+    handler = type(
+        "Handler", (Stalls,), {"wheel": wheel, "asked": [], "released": threading.Event()}
+    )
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        without_index(monkeypatch)
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield handler
+        handler.released.set()
+        server.shutdown()
+
+
+def stop_in_the_middle():
+    """Fetch, and press Ctrl-C once some of the wheel is there."""
+
+    def press_ctrl_c(done, total):
+        if done >= 2**17:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch.get("tiny", tell=press_ctrl_c)
+
+
+def test_fetch_that_was_stopped_goes_on_where_it_was(stalling):
+    stop_in_the_middle()
+    (part,) = paths.models().iterdir()
+    had = part.stat().st_size
+    told = []
+    assert fetch.get("tiny", tell=lambda done, total: told.append(done)) is True
+    assert stalling.asked == [0, had] and min(told) >= had
+    assert cache.status("tiny", thorough=True).state == cache.OK
+    assert [p.name for p in paths.models().iterdir()] == ["tiny"]
+
+
+def test_part_of_another_content_is_thrown_away_and_all_is_fetched(stalling):
+    stop_in_the_middle()
+    (part,) = paths.models().iterdir()
+    other_content(part)
+    assert fetch.get("tiny") is True
+    assert stalling.asked[-1] == 0
+    assert cache.status("tiny", thorough=True).state == cache.OK
+
+
+def test_removing_a_model_removes_the_part_of_it(stalling):
+    stop_in_the_middle()
+    assert cli.main(["models", "remove", "tiny"]) == 0
+    assert list(paths.models().iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("platform", "variables", "wanted"),
     [
