@@ -10,7 +10,7 @@ LAB = Lab(
     number=4,
     slug="counting",
     title="Counting",
-    minutes=60,
+    minutes=85,
     question="Twelve heads or one: what does a head cost in parameters, in operations and in "
     "time, and how large a part of a model is attention?",
 )
@@ -118,7 +118,7 @@ def param_share(n_layer, d_model, d_ff, vocab, n_position=0, tied=True):
     d_ff. Embeddings are the tables of vocab tokens and n_position places, and the output's own
     table where it isn't tied. No biases, no norms.
 
-    param_share(1, 2, 8, 4)  ->  (0.286, 0.571, 0.143)         16, 32 and 8 of 56
+    param_share(1, 2, 8, 4)  ->  (16 / 56, 32 / 56, 8 / 56), that is 0.2857..., 0.5714..., 0.1428...
     """
     raise NotImplementedError
 ''',

@@ -21,10 +21,10 @@ def attention_cases(rng: np.random.Generator) -> list[Case]:
     return [
         Case("ANDREA-120M", (768, 12, 12, 64)),
         Case("one head of 768", (768, 1, 1, 768)),
-        Case("ANDREA-120M with biases", (768, 12, 12, 64, True)),
         Case("Llama-2-70B: shared keys and values", (8192, 64, 8, 128)),
         Case("Qwen3-0.6B: heads wider than the token", (1024, 16, 8, 128)),
         Case("PaLM-540B: heads narrower than the token", (18432, 48, 1, 256)),
+        Case("ANDREA-120M with biases", (768, 12, 12, 64, True)),
         Case("other sizes", (d_model, n_head, n_kv_head, head_dim)),
         Case("other sizes with biases", (d_model, n_head, n_kv_head, head_dim, True)),
     ]
@@ -120,10 +120,12 @@ def call_read_config(program: Callable[..., Any], case: Case) -> Any:
     try:
         sizes = program(*case.args)
     except _REFUSALS as error:
-        return dict.fromkeys((*_HEADS, "types"), f"refused with {type(error).__name__}")
+        refused = {"it was": f"refused with {type(error).__name__}"}
+        return refused | dict.fromkeys((*_HEADS, "types"), "none")
     if not isinstance(sizes, (tuple, list)) or len(sizes) != 3:
         return sizes
-    return {**dict(zip(_HEADS, sizes, strict=True)), "types": ", ".join(map(_type, sizes))}
+    types = ", ".join(map(_type, sizes))
+    return {"it was": "read", **dict(zip(_HEADS, sizes, strict=True)), "types": types}
 
 
 def _refusal(program: Callable[..., Any], case: Case) -> dict[str, Any]:

@@ -11,7 +11,7 @@ LAB = Lab(
     number=5,
     slug="merging_with_w_o",
     title="Merging with W_O",
-    minutes=70,
+    minutes=90,
     question=(
         "Twelve heads have written twelve short vectors for each token. How do they become one, "
         "and do the heads talk to each other on the way?"
@@ -19,12 +19,12 @@ LAB = Lab(
 )
 
 COMPUTES = (
-    "The numbers are right, but some were computed: a product or a sum ran. To put heads side "
+    "The numbers are right, but some were computed: a product or a sum ran. To put heads side\n"
     "by side is to move numbers; swap axes and join two of them, nothing else."
 )
 
 MULTIPLIES_TOO_OFTEN = (
-    "Right values, but n_head times the arithmetic: each head meets all of W_O, most of it "
+    "Right values, but n_head times the arithmetic: each head meets all of W_O, most of it\n"
     "multiplied by zeros. Which rows of W_O does a head's head_dim numbers need?"
 )
 

@@ -167,7 +167,7 @@ def call_without(program: Callable[..., Any], case: Case) -> Any:
     except NotImplementedError:
         raise
     except Exception as error:
-        return {"refused with": type(error).__name__}
+        return {"refused with": type(error).__name__, "made instead": "nothing"}
     shape = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
     return {"refused with": "no error", "made instead": str(shape)}
 

@@ -258,6 +258,11 @@ READ_CONFIG = Answer(
             "Where it should refuse, your function returns None, and the caller goes on with it.\n"
             "Raise a ValueError.",
         ),
+        Wrong(
+            "sizes_in_another_order",
+            _changed(lambda h, kv, hd, width: (h, hd, kv)),
+            "head_dim and n_kv_head have changed places: (n_head, n_kv_head, head_dim) is asked.",
+        ),
     ),
     right=(
         Right("type_error_for_types", _typed),

@@ -185,6 +185,63 @@ ATTENTION_FLOPS = Answer(
             lambda *sizes: {k: n / 1e9 for k, n in attention_flops(*sizes).items()},
             "These are billions. Give the numbers themselves.",
         ),
+        Wrong(
+            "d_model_for_the_heads",
+            lambda b, tq, tk, d, h, hd: dict.fromkeys(("Q", "W_O"), 2 * b * tq * d * d)
+            | dict.fromkeys("KV", 2 * b * tk * d * d)
+            | dict.fromkeys(WITH_SCORES, 2 * b * tq * tk * d),
+            "d_model stands everywhere for the width of the heads. Together they are\n"
+            "n_head * head_dim wide, and in some models that is another number.",
+        ),
+        Wrong(
+            "w_o_is_square",
+            _instead(lambda b, tq, tk, d, h, hd: {"W_O": 2 * b * tq * d * d}),
+            "W_O is [d_model, d_model] here. It reads n_head * head_dim numbers of each token.",
+        ),
+        Wrong(
+            "answers_and_queries_alone",
+            _instead(lambda b, tq, tk, d, h, hd: dict.fromkeys(
+                WITH_SCORES, 2 * b * h * hd * tq**2)),
+            "QK^T and AV compare the asking tokens with one another. They ask seq_k tokens.",
+        ),
+        Wrong(
+            "one_projected_and_answered",
+            _instead(lambda b, tq, tk, d, h, hd: {
+                "Q": 2 * b * tq * d * hd, "K": 2 * b * tk * d * hd, "V": 2 * b * tk * d * hd}),
+            "Q, K and V make one head here. There are n_head.",
+        ),
+        Wrong(
+            "head_dim_twice",
+            _times(lambda b, tq, tk, d, h, hd: hd, ("QK^T",)),
+            "QK^T has head_dim as a factor twice. [seq_q, head_dim] @ [head_dim, seq_k] takes it\n"
+            "once: it is the side that disappears.",
+        ),
+        Wrong(
+            "head_dim_forgotten",
+            _instead(lambda b, tq, tk, d, h, hd: dict.fromkeys(WITH_SCORES, 2 * b * h * tq * tk)),
+            "QK^T and AV count one step for each score. A score is a sum over head_dim numbers.",
+        ),
+        Wrong(
+            "weights_forgotten_in_av",
+            _instead(lambda b, tq, tk, d, h, hd: {"AV": 2 * b * h * tq * hd}),
+            "AV takes as many operations as its result has numbers here. Each of these numbers is\n"
+            "a sum over seq_k values.",
+        ),
+        Wrong(
+            "all_in_one",
+            lambda *sizes: sum(attention_flops(*sizes).values()),
+            "This is the sum. Asked is each product by its name.",
+        ),
+        Wrong(
+            "without_names",
+            lambda *sizes: tuple(attention_flops(*sizes).values()),
+            "The six numbers have no names here. A dict is asked, with the keys of the example.",
+        ),
+        Wrong(
+            "qk_without_the_t",
+            lambda *sizes: {k.replace("^T", ""): n for k, n in attention_flops(*sizes).items()},
+            "One key has another name than asked: the product of queries and keys is \"QK^T\".",
+        ),
     ),
     right=(
         Right("two_for_each_score", _two_for_each_score),
@@ -265,6 +322,23 @@ SOFTMAX_WORK = Answer(
             "sum_and_division_per_row",
             lambda b, tq, tk, h, hd: b * h * tq * (4 * tk + 1),
             "The division is counted once for each row. Every score of a row is divided.",
+        ),
+        Wrong(
+            "one_less_for_maximum_and_sum",
+            lambda b, tq, tk, h, hd: b * h * tq * (5 * tk - 2),
+            "You count one comparison and one addition less than there are scores, as a sharp eye\n"
+            "would. Here each takes one for each score, the first too.",
+        ),
+        Wrong(
+            "one_less_a_row",
+            lambda b, tq, tk, h, hd: b * h * tq * (5 * tk - 1),
+            "You count one operation less in each row. Here every score takes five, the first too.",
+        ),
+        Wrong(
+            "ten_a_score",
+            lambda b, tq, tk, h, hd: 10 * b * h * tq * tk,
+            "These are ten for each score. Nothing is multiplied and added here, so an operation\n"
+            "counts once.",
         ),
     ),
     right=(

@@ -184,6 +184,33 @@ MODEL_PARAMS = Answer(
             lambda *sizes, **more: model_params(*sizes, **more) / 1e6,
             "These are millions. Give the number itself.",
         ),
+        Wrong(
+            "tables_in_every_layer",
+            _summed(lambda p, a: (*p[:2], *(a[0] * table for table in p[2:]))),
+            "The tables are counted in every layer. A model looks its tokens up once.",
+        ),
+        Wrong(
+            "only_the_tokens_in_every_layer",
+            lambda n, d, f, v, places=0, tied=True, gated=False: n * (
+                4 * d * d + 2 * d * f + v * d),
+            "The table of tokens is counted in every layer, and n_position, tied and gated change\n"
+            "nothing. A model looks its tokens up once.",
+        ),
+        Wrong(
+            "places_in_every_layer",
+            _summed(lambda p, a: (*p[:3], a[0] * p[3], p[4])),
+            "The table of places is counted in every layer. It is added once, before the first.",
+        ),
+        Wrong(
+            "a_token_is_one_number",
+            _summed(lambda p, a: (*p[:2], *(table // a[1] for table in p[2:]))),
+            "A token and a place are one number each here. Each has a vector of d_model.",
+        ),
+        Wrong(
+            "gate_is_a_vector",
+            _summed(lambda p, a: (p[0], a[0] * (2 * a[1] * a[2] + a[6] * a[2]), *p[2:])),
+            "The gate is d_ff numbers here. It is a third matrix, as large as the first.",
+        ),
     ),
     right=(
         Right("real_model_without_memory", _real_model),
@@ -268,6 +295,33 @@ PARAM_SHARE = Answer(
             "mlp_always_four_times",
             lambda n, d, f, v, places=0, tied=True: param_share(n, d, 4 * d, v, places, tied),
             "The MLP is 4 * d_model wide here. Its width is given: d_ff.",
+        ),
+        Wrong(
+            "rounded_to_three",
+            _shared(lambda a, m, e, n: tuple(round(s, 3) for s in _divided(a, m, e))),
+            "The shares are rounded. Return them as they are, and round where you print.",
+        ),
+        Wrong(
+            "whole_division",
+            _shared(lambda a, m, e, n: (a // (a + m + e), m // (a + m + e), e // (a + m + e))),
+            "All shares are 0: // drops what is behind the point. Divide with /.",
+        ),
+        Wrong(
+            "places_at_the_output",
+            lambda n, d, f, v, places=0, tied=True: _divided(
+                4 * n * d * d, 2 * n * d * f, (v + places) * d * (1 if tied else 2)),
+            "Untied, the output has a table of tokens of its own; it needs none of places.",
+        ),
+        Wrong(
+            "attention_alone",
+            _shared(lambda a, m, e, n: a / (a + m + e)),
+            "This is attention's share alone. Asked are three: attention, MLP, embeddings.",
+        ),
+        Wrong(
+            "by_name",
+            _shared(lambda a, m, e, n: dict(
+                zip(("attention", "mlp", "embeddings"), _divided(a, m, e), strict=True))),
+            "The shares have names here. Asked is a plain tuple: attention, MLP, embeddings.",
         ),
     ),
     right=(

@@ -179,6 +179,24 @@ ATTENTION_PARAMS = Answer(
             lambda *sizes: 4 * attention_params(*sizes),
             "These are bytes in float32. A parameter counts once, whatever it weighs.",
         ),
+        Wrong(
+            "bias_of_w_o_as_wide_as_heads",
+            _biases(lambda d, width, kv: 2 * width + 2 * kv),
+            "W_O's bias is as long as the heads together here. It is added to what W_O gives,\n"
+            "which has d_model numbers.",
+        ),
+        Wrong(
+            "biases_of_keys_as_wide_as_queries",
+            _biases(lambda d, width, kv: 3 * width + d),
+            "The biases of keys and values are as long as that of the queries here. W_K and W_V\n"
+            "have fewer columns where heads are shared.",
+        ),
+        Wrong(
+            "own_keys_no_biases",
+            lambda d, h, kv, hd, bias=False: attention_params(d, h, h, hd),
+            "Here every head has keys and values of its own; W_K and W_V make only n_kv_head.\n"
+            "And with bias=True each matrix has one number more for each column.",
+        ),
     ),
     right=(
         Right("real_layers_without_memory", _real_layers),

@@ -62,6 +62,19 @@ QUARTER_VOCAB = Answer(
             "That is one layer. This model has twelve, and the tables stand once.",
         ),
         Wrong(
+            "two_tables_of_places",
+            34_816,
+            "The places were taken off twice. They are 1,024 of the 36,864 rows, once.",
+        ),
+        *(
+            Wrong(
+                f"read_off_the_figure_{guess}",
+                guess,
+                "That is near it, as read off the figure. Arithmetic gives it to the last token.",
+            )
+            for guess in range(34_000, 38_001, 500)
+        ),
+        Wrong(
             "parameters",
             27_525_120,
             "That is how many parameters the table of tokens has. How many tokens are these?",
@@ -119,6 +132,14 @@ WEIGHTS_GIB = Answer(
             4 * _LLAMA_2_7B / 2**30,
             "That is four bytes for each weight, as in float32. Here each has two.",
         ),
+        Wrong(
+            "four_bytes_in_gb",
+            4 * _LLAMA_2_7B / 10**9,
+            "That is four bytes for each weight, and in GB. Here each has two, and GiB are asked.",
+        ),
+        Wrong("one_decimal", 12.6, "Rounded too early: give at least two decimals."),
+        Wrong("cut_off", 12.5, "Cut off too early: give at least two decimals."),
+        Wrong("no_decimal", 13, "Rounded too early: give at least two decimals."),
         Wrong(
             "one_byte_in_gb",
             _LLAMA_2_7B / 10**9,

@@ -77,6 +77,11 @@ def _by_conv(heads, W_O, bias=None):
     return torch.stack([F.linear(x, w.T, bias) for x, w in zip(heads.unbind(1), blocks)], 1)  # noqa: B905
 
 
+def _output_columns(heads, W_O):
+    batch, n_head, seq, _ = heads.shape
+    return _whole(heads, W_O).view(batch, seq, n_head, -1).transpose(1, 2)
+
+
 PER_HEAD_CONTRIBUTIONS = Answer(
     reference=_contributions,
     wrong=(
@@ -164,6 +169,31 @@ PER_HEAD_CONTRIBUTIONS = Answer(
             lambda heads, W_O: _contributions(heads.mean(1, keepdim=True).expand_as(heads), W_O),
             "Every block of W_O meets the same numbers, the mean of the heads. Block h belongs\n"
             "to heads[:, h].",
+        ),
+        Wrong(
+            "output_columns_as_heads",
+            _output_columns,
+            "The whole output is cut into n_head blocks of columns. W_O has spread each head over\n"
+            "all columns by then: what belongs to a head are its rows of W_O.",
+        ),
+        Wrong(
+            "columns_not_turned",
+            lambda heads, W_O: torch.stack([heads[:, h] @ W_O[:, _block(
+                h, heads.shape[1], heads.shape[3])] for h in range(heads.shape[1])], dim=1),
+            "Head h meets a block of columns of W_O. Columns belong to what comes out; its\n"
+            "head_dim numbers go in, so they need head_dim rows.",
+        ),
+        Wrong(
+            "heads_before_batch",
+            lambda heads, W_O: _contributions(heads, W_O).transpose(0, 1),
+            "The contributions are right, as [n_head, batch, seq, d_model]. The batch stays in\n"
+            "front; torch.stack can put the heads at axis 1.",
+        ),
+        Wrong(
+            "all_of_w_o",
+            lambda heads, W_O: heads @ W_O,
+            "A head of head_dim numbers can't meet all n_head * head_dim rows of W_O. Which of\n"
+            "them are its own?",
         ),
     ),
     right=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 import torch
 from torch import nn
@@ -146,10 +147,18 @@ class _XAdded(Parts):
         return x + super().forward(x, context, mask)
 
 
-_MIXED_HEADS = (
-    "The shape is right, but {} mixes tokens into heads: a reshape keeps the order of the\n"
-    "numbers. Cut or join the width first and swap the axes in a step of its own."
-)
+def _mixes(what):
+    return textwrap.fill(
+        f"The shape is right, but {what} mixes tokens into heads: a reshape keeps the order of "
+        "the numbers. Cut or join the width first and swap the axes in a step of its own.",
+        width=88,
+    )
+
+
+def _sign_and_zero_unchecked(self, d_model, n_head, n_kv_head):
+    if d_model % n_head or n_head % n_kv_head:
+        raise ValueError("sizes")
+
 
 WRONG = (
     Wrong("scale_by_d_model", variant(
@@ -165,11 +174,11 @@ WRONG = (
     Wrong("no_scale", variant(divisor=lambda self, q: 1.0),
         "The scores are not divided at all. Look at lab 01: by what do they grow with head_dim?"),
     Wrong("direct_reshape_in_the_split", variant(split=_direct_split),
-        _MIXED_HEADS.format("reshaping straight to [batch, n_head, seq, head_dim]")),
+        _mixes("reshaping straight to [batch, n_head, seq, head_dim]")),
     Wrong("direct_reshape_in_the_merge", variant(merge=_direct_merge),
-        _MIXED_HEADS.format("joining heads without swapping head and token")),
+        _mixes("joining heads without swapping head and token")),
     Wrong("direct_reshape_both_ways", variant(split=_direct_split, merge=_direct_merge),
-        _MIXED_HEADS.format("a direct reshape, there and back (also view(batch * n_head, ...)),")),
+        _mixes("a direct reshape, there and back (also view(batch * n_head, ...)),")),
     Wrong("interleaved_split", variant(
         split=lambda self, x, n: x.unflatten(-1, (-1, n)).movedim(-1, 1)),
         "Head h takes every n_head-th column. The columns of one head stand together: head h\n"
@@ -186,6 +195,9 @@ WRONG = (
     Wrong("values_tiled", _ValuesTiled,
         "The keys are shared by neighbours and the values are tiled. A query head needs keys and\n"
         "values of the same key/value head."),
+    Wrong("not_shared", variant(share=lambda self, t: t),
+        "The key/value heads are as few as W_K and W_V make them, and the query heads are more.\n"
+        "Each has to stand beside every query head that uses it."),
     Wrong("group_size_for_n_kv_head", variant(
         share=lambda self, t: t if self.group == 1 else t[:, [
             min(h // self.n_kv_head, self.n_kv_head - 1) for h in range(self.n_head)]]),
@@ -207,6 +219,10 @@ WRONG = (
         "The mask changes nothing: masked keys still get weight."),
     Wrong("mask_inverted", variant(
         hide=lambda self, s, mask: s if mask is None else s.masked_fill(mask, -1e9)),
+        "The mask is read the wrong way round. True means: may attend (torch's own\n"
+        "nn.MultiheadAttention says the opposite)."),
+    Wrong("mask_inverted_to_minus_infinity", variant(
+        hide=lambda self, s, mask: s if mask is None else s.masked_fill(mask, -math.inf)),
         "The mask is read the wrong way round. True means: may attend (torch's own\n"
         "nn.MultiheadAttention says the opposite)."),
     Wrong("masked_scores_are_zero", variant(
@@ -288,6 +304,9 @@ WRONG = (
         "evenly: 8 // 3 is 2, and twice three are six."),
     Wrong("sign_unchecked", variant(check=_sign_unchecked),
         "n_kv_head=-2 goes through: -2 divides 8 without a remainder. Test for at least 1."),
+    Wrong("zero_divides", variant(check=_sign_and_zero_unchecked),
+        "n_head % 0 stops with a ZeroDivisionError, and -2 goes through. Test for at least 1\n"
+        "before you divide."),
     Wrong("plain_tensors", _PlainTensors,
         "The values are right, but the weights are plain tensors: parameters() is empty, so no\n"
         "optimizer would ever train them. Wrap them in torch.nn.Parameter."),

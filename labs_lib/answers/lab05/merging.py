@@ -125,6 +125,28 @@ CONCAT_HEADS = Answer(
             lambda heads: heads[:, 0],
             "This is head 0 alone. The others stand behind it.",
         ),
+        Wrong(
+            "view_after_the_swap",
+            lambda heads: heads.transpose(1, 2).view(heads.shape[0], heads.shape[2], -1),
+            "The axes are right. After the swap the numbers lie elsewhere than the shape says,\n"
+            "and a view can't join them; a reshape makes the copy that is needed.",
+        ),
+        Wrong(
+            "numbers_before_heads_and_tokens",
+            lambda heads: heads.transpose(2, 3).reshape(heads.shape[0], heads.shape[2], -1),
+            "Tokens and numbers were swapped, not tokens and heads. Which two axes have to become\n"
+            "neighbours before they are joined?",
+        ),
+        Wrong(
+            "first_sequence_only",
+            lambda heads: heads[:1].transpose(1, 2).flatten(2),
+            "Only the first sequence of the batch is there.",
+        ),
+        Wrong(
+            "without_the_batch",
+            lambda heads: heads[0].transpose(0, 1).flatten(1),
+            "Only the first sequence of the batch is there, and its axis is gone.",
+        ),
     ),
     right=(
         Right("cat_of_heads", lambda heads: torch.cat(heads.unbind(1), dim=-1)),
@@ -224,6 +246,32 @@ APPLY_W_O = Answer(
                 -1, concat.shape[1], -1),
             "All tokens get the same output, their mean. W_O mixes the numbers of one token and\n"
             "never two tokens.",
+        ),
+        Wrong(
+            "number_by_number",
+            lambda concat, W_O: concat * W_O,
+            "`*` multiplies entry by entry. An output number is a sum of products: `@`.",
+        ),
+        Wrong(
+            "w_o_first",
+            lambda concat, W_O: W_O @ concat,
+            "W_O stands first. Tokens are rows here, so the matrix comes behind them: x @ W.",
+        ),
+        Wrong(
+            "columns_for_tokens",
+            lambda concat, W_O: W_O.T @ concat.mT,
+            "The product is right and lies on its side: [batch, d_model, seq].",
+        ),
+        Wrong(
+            "batch_joined",
+            lambda concat, W_O: concat.flatten(0, 1) @ W_O,
+            "The tokens of all sequences are in one long list. The batch has an axis of its own.",
+        ),
+        Wrong(
+            "softmax_behind",
+            lambda concat, W_O: (concat @ W_O).softmax(-1),
+            "The output went through a softmax. The only softmax stands inside the heads; W_O is\n"
+            "one product and nothing else.",
         ),
     ),
     right=(

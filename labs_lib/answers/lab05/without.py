@@ -55,6 +55,12 @@ def _made_to_fit(x, W_Q, W_K, W_V, n_head, mask=None):
     return F.pad(out, (0, x.shape[-1] - out.shape[-1]))  # a negative padding cuts off
 
 
+def _none_where_it_does_not_fit(x, W_Q, W_K, W_V, n_head, mask=None):
+    if W_V.shape[1] == x.shape[-1]:
+        return fused_multi_head(x, W_Q, W_K, W_V, n_head, mask)
+    return None
+
+
 def _too_wide_only(x, W_V):
     if W_V.shape[1] > x.shape[-1]:
         raise ValueError("the heads are too wide")
@@ -197,6 +203,20 @@ WITHOUT_W_O = Answer(
             "no_scale",
             _program(_merge, scale=1.0),
             "The scores are not divided at all. By what do they grow with head_dim?",
+        ),
+        Wrong(
+            "none_where_refused",
+            _none_where_it_does_not_fit,
+            "Where it should refuse, it returns None, and the caller goes on with it. Raise a\n"
+            "ValueError.",
+        ),
+        Wrong(
+            "split_by_a_reshape",
+            _after_refusing(lambda x, W_Q, W_K, W_V, n_head, mask: F.scaled_dot_product_attention(
+                *((x @ W).reshape(len(x), n_head, x.shape[1], -1) for W in (W_Q, W_K, W_V)),
+                attn_mask=mask).reshape(x.shape)),
+            "The shape is right, and a direct reshape to [batch, n_head, seq, head_dim] mixes\n"
+            "tokens into heads. Cut the width first and swap the axes in a step of its own.",
         ),
     ),
     right=(
