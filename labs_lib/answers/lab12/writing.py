@@ -123,17 +123,16 @@ class _FirstCaches(Writing):
 class _CachesOutlive(Writing):
     """The caches stand outside of the function: the next text goes on with the last one."""
 
-    kept = None
+    reader = kept = None
+
+    def __call__(self, read, *more, **given):
+        if self.reader is not read:
+            self.reader, self.kept = read, None
+        return super().__call__(read, *more, **given)
 
     def step(self, read, prompt, unread, caches, written):
-        fresh = caches is None and not written
-        if fresh and self.kept is not None and prompt.shape[1] != self.length:
-            caches = self.kept
-        if fresh:
-            self.length = prompt.shape[1]
-        logits, caches = read(unread, caches)
-        type(self).kept = caches if not fresh or self.kept is None else self.kept
-        return logits, caches
+        logits, self.kept = read(unread, self.kept)
+        return logits, self.kept
 
 
 class _WrittenOutlives(Writing):
