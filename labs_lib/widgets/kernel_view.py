@@ -42,8 +42,8 @@ def kernel_view(
     played = _Played(trace)
     knobs = [
         *([] if fixed else head_knobs(n_head, d_model)),
-        _List("block", NONE, _spec("block", "a block whose accesses were kept")),
-        _List("warp", warp, _spec("warp", "32 threads that go together")),
+        _List("block", NONE, _spec("block", NONE, "a block whose accesses were kept")),
+        _List("warp", warp, _spec("warp", warp, "32 threads that go together")),
         steps("step", step, MOST_STEPS, "one instruction of the warp", first=1),
     ]
     return _KernelView(
@@ -85,8 +85,8 @@ def _row(request: Request, site: int) -> list[int]:
     return [site, request.size, request.step, *lanes]
 
 
-def _spec(name: str, meaning: str) -> dict[str, Any]:
-    return {"name": name, "kind": "choice", "meaning": meaning, "options": [], "first": None}
+def _spec(name: str, value: Any, meaning: str) -> dict[str, Any]:
+    return {"name": name, "kind": "choice", "meaning": meaning, "options": [], "first": value}
 
 
 @dataclass(frozen=True)
