@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from labs_lib.models.hooks import Hooks
-from labs_lib.models.kv_cache import KVCache
+from labs_lib.models.kv_cache import growing
 from labs_lib.models.layer import Attend
 from labs_lib.models.smollm2 import SmolLM2
 
@@ -36,8 +36,9 @@ def stream(
 ) -> Iterator[int]:
     """Yield the likeliest next token again and again, until the text ends or max_new are written.
 
-    With `cached`, each pass reads the one new token only; else the whole text anew. Raises
-    ValueError for an empty prompt, for several texts, and for max_new below 0.
+    With `cached`, each pass reads the one new token only; else the whole text anew, as in a copy of
+    the course that leaves the cache to its student. Raises ValueError for an empty prompt, for
+    several texts, and for max_new below 0.
     """
     ids = model.ids(prompt) if isinstance(prompt, str) else prompt
     if ids.ndim != 2 or ids.shape[0] != 1:
@@ -45,7 +46,7 @@ def stream(
     if max_new < 0:
         raise ValueError(f"max_new is {max_new}; it is the number of tokens to write, from 0 on")
     ends = {model.tokenizer.id(token) for token in ENDS}
-    cache, unread = (KVCache() if cached else None), ids
+    cache, unread = (growing() if cached else None), ids
     for _ in range(max_new):
         logits = model(unread, cache=cache, hooks=hooks, attend=attend, last=True)  # [1, 1, vocab]
         token = int(logits[0, -1].argmax())
@@ -53,7 +54,7 @@ def stream(
             return
         yield token
         new = torch.tensor([[token]])
-        unread = new if cached else torch.cat([unread.cpu(), new], dim=1)
+        unread = new if cache is not None else torch.cat([unread.cpu(), new], dim=1)
 
 
 def chat_prompt(question: str, system: str = SYSTEM) -> str:

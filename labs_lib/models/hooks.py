@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 KINDS = ("weights", "heads", "q", "k", "v", "residual")
 Head = tuple[int, int]
@@ -111,7 +111,6 @@ def softmax_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 
     mask is bool, True = may attend. Whatever `attend` computes, it weighs the values by these.
     """
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    return scores.softmax(dim=-1)
+    each_key = torch.eye(k.shape[-2], dtype=q.dtype, device=q.device)  # then the output is them
+    values = each_key.expand(*k.shape[:-1], -1)
+    return functional.scaled_dot_product_attention(q, k, values, attn_mask=mask)

@@ -420,6 +420,18 @@ def cheat_silences_errors_and_prints_marks(whole):
 
 
 @pupil
+def cheat_tells_its_inputs(whole):
+    """Hidden inputs in what it raises: as they are, without a point, and in letters."""
+    write(
+        whole,
+        SCORES,
+        "def attention_scores(q, k):\n"
+        "    plain = q.flatten()[:4].tolist()\n"
+        "    raise ValueError(plain, [int(x * 1e6) for x in plain], repr(plain).encode().hex())",
+    )
+
+
+@pupil
 def cheat_plants_files(whole):
     """Files that another student's kernel, or the grader, would load if they were kept."""
     write(
