@@ -1,15 +1,17 @@
 """Lab 06: references, wrong programs and right programs.
 
-describing.py   entropy, previous token, sink
+describing.py   entropy, previous token
+resting.py      sink
 silencing.py    one head silent, heads pruned
 importance.py   the gradient of a gate
 rounding.py     int8
 quiz.py         the quiz questions
 """
 
-from .describing import ATTENTION_ENTROPY, PREVIOUS_TOKEN_SCORE, SINK_SCORE
+from .describing import ATTENTION_ENTROPY, PREVIOUS_TOKEN_SCORE
 from .importance import HEAD_IMPORTANCE
 from .quiz import QUIZ
+from .resting import SINK_SCORE
 from .rounding import QUANTISE_INT8
 from .silencing import ABLATE_HEAD, PRUNE
 

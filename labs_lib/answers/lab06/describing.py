@@ -94,6 +94,20 @@ ATTENTION_ENTROPY = Answer(
             "This is the largest weight of each row. It says how sharp a row is, but is not its\n"
             "entropy.",
         ),
+        *(
+            Wrong(
+                f"a_little_added_{little:g}",
+                lambda weights, little=little: -(weights * (weights + little).log()).sum(-1),
+                "Nearly right: a small number stands inside the logarithm, so that it never meets\n"
+                "0, and it moves every other weight as well. Keep the zeros away instead.",
+            )
+            for little in (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+        ),
+        Wrong(
+            "all_in_one_number",
+            lambda weights: torch.special.entr(weights).sum(),
+            "All rows of all heads are added up into one number. Each query has its own.",
+        ),
     ),
     right=(
         Right("xlogy", lambda weights: -torch.xlogy(weights, weights).sum(-1)),
@@ -259,6 +273,29 @@ PREVIOUS_TOKEN_SCORE = Answer(
             "You count how often the token before has the largest weight. Asked is the weight\n"
             "itself, on average.",
         ),
+        Wrong(
+            "one_number_for_all_heads",
+            lambda weights, real=None: weights.diagonal(-1, dim1=-2, dim2=-1).mean(),
+            "All heads are averaged into one number. Each has its own.",
+        ),
+        Wrong(
+            "diagonal_of_the_first_axes",
+            lambda weights, real=None: weights.diagonal(-1).mean((0, 2)),
+            "This diagonal lies between texts and heads: torch.diagonal takes the first two axes\n"
+            "unless dim1 and dim2 say otherwise. Queries and keys are the last two.",
+        ),
+        Wrong(
+            "all_keys_but_the_last",
+            lambda weights, real=None: weights[:, :, 1:, :-1].mean((0, 2, 3)),
+            "This is the mean of a whole block of weights. Of each row only one number counts,\n"
+            "that of the token before: together they are a diagonal.",
+        ),
+        Wrong(
+            "how_often_above_a_half",
+            lambda weights, real=None: (weights.diagonal(-1, dim1=-2, dim2=-1) > 0.5).to(
+                weights.dtype).mean((0, 2)),
+            "This is how often the weight is above a half. Asked is how large it is, on average.",
+        ),
     ),
     right=(
         Right("loop", _previous_loop),
@@ -266,87 +303,5 @@ PREVIOUS_TOKEN_SCORE = Answer(
         Right("by_a_mask", _previous_by_mask),
         Right("float64_inside", lambda weights, real=None: measures.previous_token_score(
             weights.double(), real).to(weights.dtype)),
-    ),
-)  # fmt: skip
-
-
-def _sink_loop(weights):
-    return torch.stack([head[:, 1:, 0].mean() for head in weights.unbind(1)])
-
-
-SINK_SCORE = Answer(
-    reference=measures.sink_score,
-    wrong=(
-        Wrong(
-            "first_query_counts",
-            lambda weights: weights[:, :, :, 0].mean(dim=(0, 2)),
-            "Query 0 is in the mean. It sees nothing but key 0, so every head gets a weight of 1\n"
-            "as a present.",
-        ),
-        Wrong(
-            "row_of_the_first_query",
-            lambda weights: weights[:, :, 0, 1:].mean(dim=(0, 2)),
-            "This is the row of query 0, what the first token looks at. Asked is what the others\n"
-            "give to it: a column.",
-        ),
-        Wrong(
-            "last_key",
-            lambda weights: weights[:, :, 1:, -1].mean(dim=(0, 2)),
-            "This is the weight on the last key, which hardly any query may see.",
-        ),
-        Wrong(
-            "second_key",
-            lambda weights: weights[:, :, 1:, 1].mean(dim=(0, 2)),
-            "This is the weight on key 1. Counting starts at 0.",
-        ),
-        Wrong(
-            "token_itself",
-            lambda weights: weights.diagonal(dim1=-2, dim2=-1)[:, :, 1:].mean(dim=(0, 2)),
-            "This is what each token gives to itself: the diagonal.",
-        ),
-        Wrong(
-            "largest",
-            lambda weights: weights[:, :, 1:].amax(-1).mean(dim=(0, 2)),
-            "This is the largest weight of each row, whoever has it. Asked is that on key 0.",
-        ),
-        Wrong(
-            "highest_query",
-            lambda weights: weights[:, :, 1:, 0].amax(dim=(0, 2)),
-            "This is the query that gives most. Asked is the mean over queries.",
-        ),
-        Wrong(
-            "last_query_only",
-            lambda weights: weights[:, :, -1, 0].mean(0),
-            "Only the last query is looked at. All but query 0 count.",
-        ),
-        Wrong(
-            "summed",
-            lambda weights: weights[:, :, 1:, 0].sum(dim=(0, 2)),
-            "The weights are added up and not averaged.",
-        ),
-        Wrong(
-            "divided_by_seq",
-            lambda weights: weights[:, :, 1:, 0].sum(dim=(0, 2)) / (
-                weights.shape[0] * weights.shape[2]),
-            "Query 0 is left out of the sum but still counted in the number that it is divided by.",
-        ),
-        Wrong(
-            "for_each_text",
-            lambda weights: weights[:, :, 1:, 0].mean(2),
-            "There is a row for each text. Asked is one number for each head, over all texts.",
-        ),
-        Wrong(
-            "all_heads_together",
-            lambda weights: weights[:, :, 1:, 0].mean(),
-            "All heads are averaged into one number. Each has its own.",
-        ),
-    ),
-    right=(
-        Right("loop", _sink_loop),
-        Right("mean_twice", lambda weights: weights[..., 1:, 0].mean(-1).mean(0)),
-        Right("einsum", lambda weights: torch.einsum("bhq->h", weights[:, :, 1:, 0]) / (
-            weights.shape[0] * (weights.shape[2] - 1))),
-        Right("float64_inside", lambda weights: measures.sink_score(weights.double()).to(
-            weights.dtype)),
     ),
 )  # fmt: skip

@@ -73,6 +73,24 @@ def _by_jacobian(loss_of, examples, n_head, ones=None):
     return torch.autograd.functional.jacobian(losses, torch.ones(n_head)).abs().mean(0)
 
 
+def _by_small_moves(step):
+    def program(loss_of, examples, n_head):
+        total = torch.zeros(n_head)
+        for example in examples:
+            for head in range(n_head):
+                up, down = torch.ones(n_head), torch.ones(n_head)
+                up[head], down[head] = 1 + step, 1 - step
+                total[head] += ((loss_of(up, example) - loss_of(down, example)) / (2 * step)).abs()
+        return total / len(examples)
+
+    return program
+
+
+def _no_gradient_asked_for(loss_of, examples, n_head):
+    gate = torch.ones(n_head)
+    loss_of(gate, examples[0]).backward()
+
+
 HEAD_IMPORTANCE = Answer(
     reference=head_importance,
     wrong=(
@@ -151,6 +169,32 @@ HEAD_IMPORTANCE = Answer(
             "for_each_example",
             _from_slopes(lambda slopes: slopes.abs()),
             "There is a row for each example. Asked is their mean, one number for each head.",
+        ),
+        *(
+            Wrong(
+                f"small_moves_of_{step:g}",
+                _by_small_moves(step),
+                "A slope by small moves of the gate is near it and not exact, and takes two\n"
+                "passes for each head. Autograd gives all of them, exactly, by one pass forth\n"
+                "and back.",
+            )
+            for step in (1e-1, 1e-2, 1e-3)
+        ),
+        Wrong(
+            "no_gradient_asked_for",
+            _no_gradient_asked_for,
+            "The loss has no gradient, since none of its inputs asked for one. Make the gate with\n"
+            "requires_grad=True.",
+        ),
+        Wrong(
+            "adding_up_to_one",
+            _from_slopes(lambda slopes: slopes.abs().mean(0) / slopes.abs().mean(0).sum()),
+            "The numbers are divided by their sum. Asked are the mean sizes themselves.",
+        ),
+        Wrong(
+            "one_number_for_all_heads",
+            _from_slopes(lambda slopes: slopes.abs().mean()),
+            "All heads are averaged into one number. Each has its own.",
         ),
     ),
     right=(

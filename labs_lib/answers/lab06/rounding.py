@@ -167,6 +167,17 @@ QUANTISE_INT8 = Answer(
             _with(_spread, _clamped),
             "The scale comes from the standard deviation. Numbers further out are cut off.",
         ),
+        Wrong(
+            "scale_before_q",
+            lambda x, axis=None: quantise_int8(x, axis)[::-1],
+            "q and scale have changed places: (q, scale) is asked.",
+        ),
+        Wrong(
+            "without_signs",
+            lambda x, axis=None: ((x / _scale(x, axis)).round().to(torch.int16).to(torch.uint8),
+                                  _scale(x, axis)),
+            "uint8 holds 0 to 255 and no negative numbers. int8 holds -128 to 127.",
+        ),
     ),
     right=(
         Right("part_by_part", _loop),

@@ -66,6 +66,15 @@ def _in_place(q, k, v, W_O, head, mask=None):
     return _out(heads, W_O)
 
 
+def _weights_zeroed_in_place(q, k, v, W_O, head, mask=None):
+    scores = q @ k.mT / q.shape[3] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = scores.softmax(-1)
+    weights[:, head] = 0.0
+    return _out(weights @ v, W_O)
+
+
 def _removed(q, k, v, W_O, head, mask=None):
     left = [h for h in range(q.shape[1]) if h != head]
     rows = W_O.unflatten(0, (q.shape[1], -1))[left].flatten(0, 1)
@@ -162,6 +171,39 @@ ABLATE_HEAD = Answer(
             lambda q, k, v, W_O, head, mask=None: _silent(_attend(q, k, v, mask), head).transpose(
                 1, 2).flatten(2),
             "W_O is never used: these are the heads side by side.",
+        ),
+        Wrong(
+            "one_column_of_w_o",
+            lambda q, k, v, W_O, head, mask=None: _out(_attend(q, k, v, mask), W_O * (
+                torch.arange(W_O.shape[1]) != head)),
+            "One column of W_O is zero: that is one number of the output. A head's numbers meet\n"
+            "rows of W_O, head_dim of them.",
+        ),
+        Wrong(
+            "one_number_of_concat",
+            lambda q, k, v, W_O, head, mask=None: (_attend(q, k, v, mask).transpose(1, 2).flatten(
+                2) * (torch.arange(W_O.shape[0]) != head)) @ W_O,
+            "After the merge, place `head` is one number of one head. A head has head_dim places\n"
+            "there; before the merge it has an axis of its own.",
+        ),
+        Wrong(
+            "reshaped_without_a_swap",
+            lambda q, k, v, W_O, head, mask=None: _silent(_attend(q, k, v, mask), head).reshape(
+                len(q), q.shape[2], -1) @ W_O,
+            "The right head is silent, and the merge mixes tokens into heads: swap head and token\n"
+            "before you join head and head_dim.",
+        ),
+        Wrong(
+            "says_its_mean",
+            _changed(lambda heads, head: torch.where(
+                _one(heads, head), heads.mean((0, 2, 3), keepdim=True), heads)),
+            "The head says its mean. That is another experiment; here it says nothing: zeros.",
+        ),
+        Wrong(
+            "weights_zeroed_in_place",
+            _weights_zeroed_in_place,
+            "Weights of 0 do silence the head. But they are written into the softmax's own\n"
+            "result, which autograd needs for the gradient: work on a copy.",
         ),
     ),
     right=(
@@ -311,6 +353,28 @@ PRUNE = Answer(
             _prune_with(lambda n_head, gone: _left(
                 n_head, [(h + 1) % n_head for h in gone])),
             "Other heads went, each the one after. Counting starts at 0.",
+        ),
+        Wrong(
+            "heads_still_an_axis",
+            lambda Q, K, V, O, n_head, gone: tuple(
+                W.unflatten(axis, (n_head, -1)).index_select(axis, torch.tensor(
+                    [h for h in range(n_head) if h not in gone]))
+                for W, axis in ((Q, 1), (K, 1), (V, 1), (O, 0))),
+            "The right heads are left, and they still have an axis of their own. Join it with\n"
+            "head_dim again: a matrix has two axes.",
+        ),
+        Wrong(
+            "as_many_from_the_front",
+            lambda Q, K, V, O, n_head, gone: (
+                *(W[:, len(gone) * W.shape[1] // n_head :] for W in (Q, K, V)),
+                O[len(gone) * O.shape[0] // n_head :]),
+            "The right number of heads went, always the first ones. The list says which.",
+        ),
+        Wrong(
+            "n_head_behind_them",
+            lambda Q, K, V, O, n_head, gone: (
+                *_prune_with()(Q, K, V, O, n_head, gone), n_head - len(gone)),
+            "The matrices are right. They alone are asked: four, without the number of heads.",
         ),
     ),
     right=(
