@@ -205,7 +205,7 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     add("--force", action="store_true", help="overwrite a student's notebook that holds answers")
     add = command(_handout).add_argument
     add("target", type=Path, metavar="DIR", help="a new folder")
-    add("--from", dest="from_lab", required=True, metavar="NN", help="the first lab to withhold")
+    add("--from", dest="from_lab", required=True, metavar="NN", help="the first to withhold; or end")
     add = command(_grade).add_argument
     add("submissions", type=Path, metavar="SUBMISSIONS", help="a folder or a zip archive")
     add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
@@ -360,7 +360,8 @@ def _handout(options: argparse.Namespace) -> None:
     from .authoring.handout import handout
 
     held_back = handout(options.target, options.from_lab)
-    print(f"{options.target} is ready to hand out, without the answers of {', '.join(held_back)}")
+    what = f"without the answers of {', '.join(held_back)}" if held_back else "with every answer"
+    print(f"{options.target} is ready to hand out, {what}")
 
 
 def _grade(options: argparse.Namespace) -> int:

@@ -12,22 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from labs_lib.authoring import house
+from labs_lib.authoring.house import FLOORS
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "labs_lib"
 
-# A module may import its own room and rooms of a lower floor. On the ground floor, where each
-# module is small and stands for itself, neighbours may be imported too.
-FLOORS = [
-    "__init__ errors paths config arithmetic plots notebook claims withheld nbval_plugin",
-    "attention cuda models training",
-    "exercises",
-    "answers",
-    "checking",
-    "bench widgets workbook",
-    "authoring",
-    "grading",
-    "cli",
-]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms.split()}
 
 TOP_LEVEL = {
@@ -89,6 +79,18 @@ def test_imports_point_one_way(file):
         other = room(name) if room(name) in FLOOR_OF else "__init__"
         fine = other == own or FLOOR_OF[other] < FLOOR_OF[own] or FLOOR_OF[other] == 0
         assert fine, f"{dotted(file)} imports {name}, which stands on floor {FLOOR_OF[other]}"
+
+
+def test_picture_of_the_house_shows_the_rooms_that_there_are():
+    rooms = {room(dotted(file)) for file in modules()}
+    assert set(FLOOR_OF) == rooms == set(house.WORDS)
+    drawn = (ROOT / "docs" / "images" / "house.svg").read_text(encoding="utf-8")
+    assert drawn == house.picture(), "run python -m labs_lib.authoring.house"
+    assert set(re.findall(r'class="n"[^>]*>(\w+)<', drawn)) == rooms
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert "(images/house.svg)" in page
+    named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert named <= rooms and len(named) > 6
 
 
 @pytest.mark.parametrize(

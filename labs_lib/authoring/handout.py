@@ -44,6 +44,9 @@ _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".ipynb_checkpoints",
 def handout(target: Path, from_lab: str | int) -> list[str]:
     """Build the handout in a new folder; returns the names of the labs whose answers stay behind.
 
+    `from_lab` is the first lab without answers, or `end`, when all deadlines are over: then every
+    solution is in it.
+
     Raises:
         UsageError: for an unknown lab, a target that exists with content, or a copy of the course
             that lacks the answers itself. Nothing is left half-written.
@@ -89,6 +92,8 @@ def build_library(target: Path, from_lab: Lab, *, for_grading: bool = False) -> 
 
 
 def _find(which: str | int) -> Lab:
+    if str(which).strip() == "end":
+        return Lab(labs()[-1].number + 1, "end", "after the last lab", 0, "")
     try:
         return find_lab(which)
     except UnknownLab as error:

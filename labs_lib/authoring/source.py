@@ -19,6 +19,8 @@ from ..notebook.cells import KEY, cell_id, checked_exercise
 from ..notebook.regions import RegionError, has_region, split_region
 from ..paths import home
 
+GLOSSARY = "Words and symbols: [glossary](../docs/glossary.md)."
+
 
 class SourceError(ValueError):
     """A lab's source that can't be released; the message names the file, the cell and the mend."""
@@ -46,6 +48,7 @@ def read_source(lab: Lab) -> NotebookNode:
     if not file.exists():
         raise SourceError(f"{file.name} is missing in solutions/: {lab.name} has no source")
     notebook = jupytext.reads(file.read_text(encoding="utf-8"), fmt="md:myst")
+    _add_glossary(notebook.cells)
     _assign_roles(lab, notebook.cells)
     _assign_ids(lab, notebook.cells)
     notebook.metadata = NotebookNode(
@@ -55,6 +58,13 @@ def read_source(lab: Lab) -> NotebookNode:
     )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return notebook
+
+
+def _add_glossary(cells: list[NotebookNode]) -> None:
+    """Every lab's first text ends with the way to the page of words and symbols."""
+    first = next((cell for cell in cells if cell.cell_type == "markdown"), None)
+    if first is not None:
+        first.source = f"{first.source.rstrip()}\n\n{GLOSSARY}"
 
 
 def _assign_roles(lab: Lab, cells: list[NotebookNode]) -> None:
