@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -78,10 +79,10 @@ class Kernel:
 
 
 def _triple(value: Any) -> tuple[int, int, int]:
-    numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if not all(isinstance(n, int) and n >= 0 for n in numbers) or not 1 <= len(numbers) <= 3:
+    sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not all(isinstance(n, Integral) and n >= 0 for n in sizes) or not 1 <= len(sizes) <= 3:
         raise TypeError(f"a grid and a block are one to three whole numbers, not {value!r}")
-    return (*numbers, 1, 1)[:3]
+    return (*map(int, sizes), 1, 1)[:3]
 
 
 def _check(grid: tuple[int, ...], block: tuple[int, ...], args: tuple) -> None:
@@ -96,8 +97,7 @@ def _check(grid: tuple[int, ...], block: tuple[int, ...], args: tuple) -> None:
         if not tensor.is_contiguous():
             raise LaunchError(f"{name} is not contiguous; give {name}.contiguous()")
     for name, number in zip(SIZES, args[5:], strict=True):
-        kind = (int, float) if name == "scale" else (int, bool)
-        if not isinstance(number, kind):
+        if not isinstance(number, Real if name == "scale" else Integral):
             raise LaunchError(f"{name} is a number, not {type(number).__name__}")
     if block != (QUERIES, 1, 1):
         raise LaunchError("a block of flash_kernel has 64 threads, one for each of its queries")
