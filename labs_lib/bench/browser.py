@@ -40,7 +40,7 @@ _PYTHON = """async code => { let out = ''; const panel = window.jupyterapp.shell
   f.onIOPub = m => out += m.content.text ?? (m.content.ename ? 'ERROR ' + m.content.evalue : '');
   await f.done; return out; }"""
 _ARM = """(target, what) => { window.labsTime = new Promise((done, fail) => {
-  let pressed; const late = setTimeout(fail, 5000, Error('no redraw within 5 s'));
+  let pressed; const late = setTimeout(fail, 20000, Error('no redraw within 20 s'));
   addEventListener('keydown', () => pressed = performance.now(), {capture: true, once: true});
   new MutationObserver((_, seen) => { seen.disconnect(); clearTimeout(late);
     requestAnimationFrame(() => done(performance.now() - pressed)); })

@@ -15,6 +15,7 @@ EXPLORER_WITHIN, TORCH_WITHIN = 0.1, 0.4
 
 # (module, call, the control that is moved)
 EXPLORERS = (
+    ("tour", "tour()", "d_model"),
     ("head_split", "head_split()", "seq"),
     ("attention_row", "attention_row()", "query"),
     ("fused_slices", "fused_slices()", "head"),
@@ -24,6 +25,7 @@ EXPLORERS = (
     ("online_softmax", "play_row()", "step"),
     ("flash_tiles", "flash_tiles()", "step"),
     ("grid_fill", "grid_fill()", "batch"),
+    ("kernel_view", "kernel_view(recorded.trace('transpose_tiled'))", "step"),
 )
 ATLAS = ("head_atlas", "head_atlas()", "layer")
 _KEYS = ("ArrowRight", "ArrowLeft")
@@ -58,7 +60,13 @@ def percentile(times: list[float], share: float = 0.95) -> float:
 
 def _cell(module: str, call: str) -> str:
     name = call.partition("(")[0]
-    return f"from labs_lib.widgets.{module} import {name}\n{call}"
+    lines = (
+        "import torch; torch.set_num_threads(1)  # as each lab does",
+        "from labs_lib.cuda import recorded",
+        f"from labs_lib.widgets.{module} import {name}",
+        call,
+    )
+    return "\n".join(lines)
 
 
 def _measured(notebook: Notebook, cell: int, module: str, call: str, control: str) -> Row:
@@ -82,7 +90,7 @@ def _atlas(notebook: Notebook, cell: int) -> tuple[Any, list[float]]:
     output.scroll_into_view_if_needed()
     output.locator("img").wait_for(timeout=60_000)
     output.locator("select").last.select_option("is silent")
-    notebook.page.wait_for_timeout(1500)
+    output.get_by_text("Silent, it moves").wait_for(timeout=60_000)
     output.locator(".noUi-handle").first.focus()
     picture = output.locator(".widget-html-content", has=notebook.page.locator("img"))
     return picture, _pressed(notebook, picture, PRESSES // 2, "img")

@@ -1,12 +1,16 @@
-"""What a student moves: one control panel with n_head and d_model per lab.
+"""What a student moves: n_head and d_model in every lab, and what they decide there.
 
-panel.py           the base: controls, one figure, a sentence, and what happens on an error
+explorer.py        what the browser computes by itself: settings, a student's function, a still
+front/             its JavaScript, a module for each explorer
+knobs.py, rules.py, still.py   the controls; what doesn't fit; the picture where no browser is
+panel.py           what torch computes: controls, one figure, and what happens on an error
 tour.py            lab 00: a width cut into heads
 attention_row.py   lab 01: move the query, a key, the mask and the scale; watch one row of weights
 head_split.py      lab 02: where each head lies in memory
 fused_slices.py    lab 03: the wide projection matrix, cut by head
 ledger.py          lab 04: which part of a model has the parameters, the operations, the bytes
 w_o_mixing.py      lab 05: which head wrote which number of the output
+induction.py       lab 07: type a text, and see the jump to what came after the last time
 kv_cache.py        lab 08: what a token costs in the cache, and how long a text fits a card
 kernel_view.py     lab 09: what the warps of a kernel touch, one instruction after the other
 grid_fill.py       lab 09: the blocks of a launch on the SMs of a GPU, and what a tile wastes

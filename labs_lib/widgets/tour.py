@@ -1,17 +1,21 @@
-"""Lab 00: one token's width, cut into heads."""
+"""Lab 00: one token's width, cut into heads; front/tour.mjs draws the same in the browser."""
 
 from __future__ import annotations
 
+from matplotlib.figure import Figure
+
 from ..plots.rows import split_bar
-from .panel import Panel, head_controls
+from .explorer import Explorer
+from .knobs import head_knobs
 
 
-def tour(n_head: int = 12, d_model: int = 768) -> Panel:
-    """A panel with n_head and d_model; shows the heads, or why they don't fit and what would."""
-    return Panel("One token cut into heads", head_controls(n_head, d_model), _draw, size=(7.0, 2.0))
+def tour(n_head: int = 12, d_model: int = 768) -> Explorer:
+    """An explorer of n_head and d_model; shows the heads, or why they don't fit and what would."""
+    knobs = head_knobs(n_head, d_model)
+    return Explorer("One token cut into heads", knobs, _draw, script="tour", size=(7.0, 2.0))
 
 
-def _draw(figure, n_head: int, d_model: int) -> str:
+def _draw(figure: Figure, n_head: int, d_model: int) -> str:
     split_bar(d_model, n_head, ax=figure.add_subplot())
     head_dim = d_model // n_head
     heads = "1 head" if n_head == 1 else f"{n_head} heads"

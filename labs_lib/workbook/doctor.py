@@ -126,14 +126,17 @@ def _kernel() -> Row:
 
 
 def _widgets() -> Row:
-    folder = "share/jupyter/labextensions/@jupyter-widgets/jupyterlab-manager/package.json"
-    package = Path(sys.prefix, *folder.split("/"))
-    if not package.is_file():
-        how = "pip install -r requirements.lock"
-        return Row("widgets", MISSING, "JupyterLab's widget extension is not installed", how)
-    version = json.loads(package.read_text(encoding="utf-8"))["version"]
+    found = []
+    for name in ("@jupyter-widgets/jupyterlab-manager", "anywidget"):
+        parts = ("share", "jupyter", "labextensions", *name.split("/"), "package.json")
+        package = Path(sys.prefix, *parts)
+        if not package.is_file():
+            how = "pip install -r requirements.lock"
+            return Row("widgets", MISSING, f"JupyterLab's extension {name} is not installed", how)
+        found.append(json.loads(package.read_text(encoding="utf-8"))["version"])
     python = importlib.metadata.version("ipywidgets")
-    return Row("widgets", OK, f"ipywidgets {python}, JupyterLab extension {version}")
+    said = f"ipywidgets {python}, JupyterLab extensions {found[0]} and anywidget {found[1]}"
+    return Row("widgets", OK, said)
 
 
 def _compiler() -> Row:

@@ -52,6 +52,12 @@ def params(d_model, n_head, n_kv_head, head_dim):
 
 EXPLORERS = (
     Row(
+        "tour",
+        "tour()",
+        moves="d_model",
+        settings=({"n_head": 1}, {"n_head": 32, "d_model": 1536}, {"n_head": 9, "d_model": 8}),
+    ),
+    Row(
         "head_split",
         "head_split(n_head=12, d_model=768)",
         moves="seq",

@@ -138,7 +138,7 @@ class Shown {
     this.offer(broken);
     if (broken) {
       this.paler = false;
-      draw_misfit(new Pen(this.canvas, width, 150, theme), broken);
+      draw_split(new Pen(this.canvas, width, 150, theme), broken);
       return [`Not allowed: ${broken.why}.`, true];
     }
     const asks = this.spec.asks?.(s, this.model);

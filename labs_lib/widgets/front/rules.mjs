@@ -60,7 +60,7 @@ function group_rule({ n_head, n_kv_head }) {
 }
 
 // A width cut into parts, and what is left over.
-function draw_misfit(pen, { width, parts, title, label }) {
+function draw_split(pen, { width, parts, title, label }) {
   const [size, left] = [Math.floor(width / parts), width % parts];
   const [x0, y0, wide, high] = [16, 48, pen.width - 32, 54];
   const x = (value) => x0 + (value / width) * wide;
@@ -73,8 +73,10 @@ function draw_misfit(pen, { width, parts, title, label }) {
     }
   }
   const rest = x(width - left);
-  pen.hatch(rest, y0, x(width) - rest, high, pen.colours[5]);
-  pen.text(`${left} left over`, x(width), y0 - 10, { align: "right", colour: pen.colours[5] });
+  if (left) {
+    pen.hatch(rest, y0, x(width) - rest, high, pen.colours[5]);
+    pen.text(`${left} left over`, x(width), y0 - 10, { align: "right", colour: pen.colours[5] });
+  }
   pen.title(title);
   pen.text(label, x0 + wide / 2, y0 + high + 18, { align: "center", most: wide });
 }
