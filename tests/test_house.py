@@ -24,6 +24,7 @@ TOP_LEVEL = {
     *("notebooks", "labs_lib", "solutions", "data", "tests", "environment.yml", "README.md"),
     *("pyproject.toml", "requirements.lock", "Makefile", ".ci", "docs", "LICENSE", "CHANGELOG.md"),
     *("CONTRIBUTING.md", ".gitignore", ".gitattributes"),
+    *("CITATION.cff", ".binder", ".devcontainer"),
 }
 TEXT = {".py", ".md", ".toml", ".yml", ".json", ".ipynb", ".cu", ".mjs", ".lock"}
 MAY_BE_ABSENT = {".gitattributes"}

@@ -6,12 +6,13 @@ import numpy as np
 
 from .inputs import uniform
 from .kit import Case, Exercise, Lab, quiz
+from .lab00_self_test import SELF_TEST
 
 LAB = Lab(
     number=0,
     slug="start_here",
     title="Start here",
-    minutes=25,
+    minutes=30,
     question="How does this course tell you that you are right, and what can this machine do?",
 )
 
@@ -67,4 +68,5 @@ def first_tensor(x):
             "c": "the values are right if the shape is not square",
         },
     ),
+    *SELF_TEST,
 )
