@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import nbformat
 import pytest
 import torch
+from rich.console import Console
 
 from labs_lib import cuda
 from labs_lib.answers import answer
 from labs_lib.checking import progress
+from labs_lib.exercises import lab
 from labs_lib.models.layer import sdpa
 from labs_lib.workbook import own_kernel
 from labs_lib.workbook.capstone import report, unwritten
@@ -19,6 +22,7 @@ from labs_lib.workbook.own_kernel import (
     flash_kernel,
     traffic_of,
 )
+from labs_lib.workbook.run_checks import run_checks, show
 
 needs_compiler = pytest.mark.skipif(not cuda.available().host, reason="no C++ compiler")
 
@@ -99,11 +103,25 @@ def test_report_tells_what_has_passed_and_is_kept_beside_the_notebooks(course):
     assert (course.notebooks / "12_your_attention_speaks.report.html").is_file()
 
 
-def test_stubs_are_told_from_what_is_written():
+def test_stubs_are_told_from_what_is_written_without_a_word(capsys):
     def stub(x, y):
         raise NotImplementedError
 
     def written(x, y=1):
+        print("here I am")
         return x + y
 
     assert unwritten(stub, written) == ["stub"]
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.slow
+def test_labs_check_ends_with_what_a_told_cell_prints(course, capsys):
+    notebook = nbformat.read(course.file, as_version=4)
+    for source, tags in (("print('Paris')", ["told"]), ("print('quiet')", [])):
+        notebook.cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": tags}))
+    nbformat.write(notebook, course.file)
+    found = run_checks(course.file, lab(0))
+    assert found.told == ["Paris"]
+    show(found, Console(highlight=False))
+    assert capsys.readouterr().out.splitlines()[-1].strip() == "Paris"
