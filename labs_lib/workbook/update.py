@@ -163,15 +163,26 @@ def _merge_one(path: Path, new: NotebookNode, old: bytes | None, done: Updated) 
 
 
 def _is_current(mine: NotebookNode, new: NotebookNode) -> bool:
-    """Whether a notebook was made from this release already, whatever was edited in it since."""
-    source, stubs = info(mine).get("source"), _stubs(mine)
-    same = source is not None and source == info(new).get("source")
-    return same and all(stubs.get(name) == stub for name, stub in _stubs(new).items())
+    """Whether a notebook was made from this release already, whatever was edited in it since.
+
+    A cell of ours that the student deleted stays deleted; an exercise doesn't.
+    """
+    source, here, there = info(mine).get("source"), _handed_out(mine), _handed_out(new)
+    asked = {one for one in there if one[0]}
+    return source is not None and source == info(new).get("source") and asked <= here <= there
 
 
-def _stubs(notebook: NotebookNode) -> dict[str, str]:
-    answers = [cell for cell in notebook["cells"] if role(cell) == "answer"]
-    return {exercise_name(cell): str(info(cell).get("stub")) for cell in answers}
+def _handed_out(notebook: NotebookNode) -> set[tuple[str, str]]:
+    """The exercise (empty for other cells) and the hash of each text that the course wrote."""
+    marks = [info(cell) for cell in notebook["cells"]]
+    return {
+        (
+            str(mark.get("exercise")) if "stub" in mark else "",
+            str(mark.get("stub", mark.get("text"))),
+        )
+        for mark in marks
+        if "stub" in mark or "text" in mark
+    }
 
 
 def _readable(content: bytes | None) -> NotebookNode | None:

@@ -392,3 +392,19 @@ def test_fork_takes_the_release_from_the_remote_called_upstream(cloned, tmp_path
     update()
     assert arrived(folder)
     assert git(folder, "rev-parse", "HEAD") == git(origin, "rev-parse", "HEAD")
+
+
+def test_text_that_changed_beside_its_source_arrives_and_a_deleted_cell_of_ours_stays_away(
+    home, tmp_path
+):
+    path = home / "notebooks" / NAME
+    mine = nbformat.read(path, as_version=4)
+    del mine.cells[0]
+    nbformat.write(mine, path)
+    assert update(put(tmp_path / "same", OLD)).lines[0] == f"{NAME}: up to date"
+    other = notebook("first", "second")
+    check = other.cells[-1]
+    check.source += "  # now"
+    check.metadata["labs"]["text"] = text_hash(check.source)
+    update(put(tmp_path / "other", {f"notebooks/{NAME}": other}))
+    assert sources(home)[-1].endswith("# now") and sources(home)[0] == "Welcome."
