@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .lateness import number
-from .names import Roster
+from .names import Roster, platform_name
 from .report import Report, Row, cell
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -48,10 +48,19 @@ def _canvas(report: Report, roster: Roster) -> list[list[Any]]:
         who = row.student
         name = _full_name(roster, who, last_first=True)
         sis, login = roster.column(who, "sis user id"), roster.column(who, "sis login id")
-        own = roster.column(who, "id", "canvas id")
+        own = roster.column(who, "id", "canvas id") or _canvas_id(row)
         login = login or ("" if sis or own else who)
         rows.append([name, own, sis, login, roster.column(who, "section"), *_scores(row, maxima)])
     return rows
+
+
+def _canvas_id(row: Row) -> str:
+    """A student's number on Canvas, as the names of its files tell it; empty for other files."""
+    for top in (label.partition("/")[0] for label in row.files):
+        found = platform_name(top)
+        if found and found.number and "_assignsubmission_" not in top:
+            return found.number
+    return ""
 
 
 def _moodle(report: Report, roster: Roster) -> list[list[Any]]:
