@@ -214,7 +214,11 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     from .grading.options import add_arguments
 
     add_arguments(add)
-    add("--jobs", type=_count, metavar="N", help="submissions at a time; two unless given")
+    workers = "notebooks at a time; as many as there are cores unless given"
+    add("--workers", "--jobs", type=_count, metavar="N", help=workers)
+    add("--scheduler", metavar="ADDRESS", help="run them on a Dask cluster instead")
+    add("--resume", action="store_true", help="run what is new or changed only; the default")
+    add("--again", action="store_true", help="grade anew what was graded before")
     fences = ("bubblewrap", "process-limits")
     add("--fence", metavar="NAME", choices=fences, help=f"insist on {' or on '.join(fences)}")
 
@@ -375,7 +379,9 @@ def _grade(options: argparse.Namespace) -> int:
         labs=options.labs,
         seed=options.seed,
         extras=from_options(options),
-        jobs=options.jobs,
+        workers=options.workers,
+        scheduler=options.scheduler,
+        again=options.again,
         level=options.fence,
     )
     return 0

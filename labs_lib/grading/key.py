@@ -6,21 +6,20 @@ and the places, and a `labs_lib` without answers.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..answers import answer
 from ..authoring.handout import build_library
-from ..cuda import build
 from ..paths import data
 from .course import Course
 from .places import choose
+from .policies import policy_for
 from .printed import Mistakes
 from .run import CellRun, run_notebook
+from .run.warm import Warm
 from .sandbox import Limits, Policy
 from .transplant import of_solution, transplant
 
@@ -39,6 +38,7 @@ class Key:
     expected: Mapping[str, str]
     mistakes: Mapping[str, Mistakes]
     policy: Policy
+    folder: Path | None = None  # temporary; what is made for this lab lies in it
 
 
 def make_key(
@@ -48,6 +48,7 @@ def make_key(
     *,
     limits: Limits | None = None,
     level: str | None = None,
+    warm: Warm | None = None,
 ) -> Key:
     """Choose places, build the handout that the kernel gets, and run the solution in it.
 
@@ -58,54 +59,42 @@ def make_key(
     names = [item.name for item in course.exercises]
     chosen = {item.name: choose(item, answer(item.name), seed) for item in course.exercises}
     run = {"seed": seed, "places": {name: chosen[name].places for name in names}}
-    policy = _policy(course, run, folder, limits or Limits(), level)
+    handout = _handout(course, folder)
+    policy = policy_for(
+        handout,
+        run,
+        folder,
+        kernels=bool(course.kernels),
+        limits=limits or Limits(),
+        level=level,
+    )
     expected = {name: f"{chosen[name].expected}\n" for name in names}
-    _confirm(course, expected, policy, folder / "solution")
-    return Key(course, expected, {name: chosen[name].mistakes for name in names}, policy)
+    _confirm(course, expected, policy, folder / "solution", warm)
+    mistakes = {name: chosen[name].mistakes for name in names}
+    return Key(course, expected, mistakes, policy, folder)
 
 
-def _policy(
-    course: Course, run: Mapping[str, Any], folder: Path, limits: Limits, level: str | None
-) -> Policy:
+def _handout(course: Course, folder: Path) -> Path:
     handout = folder / "handout"
     handout.mkdir(parents=True)
     build_library(handout, course.lab, for_grading=True)
-    environment: dict[str, str] = {}
-    readable: tuple[Path, ...] = ()
-    if course.kernels:
-        readable = (_shared_builds(folder / "cuda"),)
-        environment = {"LABS_CUDA_SHARED": str(readable[0])}
     for name in _DATA:
         if (data() / name).is_file():
             (handout / "data").mkdir(exist_ok=True)
             shutil.copyfile(data() / name, handout / "data" / name)
-    run_json = folder / "run.json"
-    run_json.write_text(json.dumps(run), encoding="utf-8")
-    return Policy(
-        limits=limits,
-        handout=handout,
-        run_json=run_json,
-        readable=readable,
-        environment=environment,
-        level=level,
-    )
+    return handout
 
 
-def _shared_builds(folder: Path) -> Path:
-    """The runner and headers of kernels, read-only for all: each fenced kernel begins without."""
-    build.shared(folder)
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-    return folder
-
-
-def _confirm(course: Course, expected: Mapping[str, str], policy: Policy, out: Path) -> None:
+def _confirm(
+    course: Course, expected: Mapping[str, str], policy: Policy, out: Path, warm: Warm | None
+) -> None:
     """Run the solution as a student's notebook is run; it has to print what the references do."""
     solution = course.solution()
     runs = run_notebook(
         transplant(solution, of_solution(solution), expected, course.kernels),
         policy=policy,
         out=out,
+        warm=warm,
     )
     for run in runs:
         if run.status != "ok":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -10,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 import zipfile
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from pupils import (
     BUDGET,
@@ -28,12 +30,15 @@ from pupils import (
     write,
 )
 
+from labs_lib.answers import answer
+from labs_lib.checking.observe import observe_all
 from labs_lib.checking.oracle import oracle_for
 from labs_lib.checking.verdict import judge
 from labs_lib.errors import UsageError
-from labs_lib.exercises import exercise
+from labs_lib.exercises import exercise, exercises
 from labs_lib.grading.grade import grade
 from labs_lib.grading.judge import STATUSES
+from labs_lib.grading.names import file_names
 from labs_lib.grading.sandbox import Limits
 
 LIMITS = Limits(cell_s=12, notebook_s=150, memory_bytes=2 << 30, output_bytes=1 << 20)
@@ -93,7 +98,7 @@ def graded(tmp_path_factory):
     before = _fingerprints(base)
     said = io.StringIO()
     report = grade(base / "in", base / "out", labs="01", limits=LIMITS, stream=said)
-    after = {name: kept for name, kept in _fingerprints(base).items() if name[0] != "out"}
+    after = {name: kept for name, kept in _fingerprints(base).items() if "out" not in name[0]}
     assert after == before, "a run left something beside its report, or changed a submission"
     return report, base / "out", said.getvalue()
 
@@ -302,6 +307,43 @@ def test_feedback_is_one_page_each_with_all_student_content_escaped(graded):
     assert any("<script>" in line for o in odd.outcomes for line in o.lines)
 
 
+def test_no_page_tells_a_hidden_input_an_expected_value_or_another_student(graded):
+    report, out, _ = graded
+    secrets = set()
+    for item in exercises(1):
+        if item.kind == "function":
+            cases = item.make_cases(report.seed)
+            tensors = [a for c in cases for a in c.args if hasattr(a, "shape")]
+            wanted = observe_all(item, answer(item.name).reference, report.seed)
+            tensors += [leaf.value for one in wanted for leaf in one.leaves.values()]
+            for tensor in tensors:
+                numbers = np.asarray(tensor, dtype=float).ravel()
+                secrets |= {f"{x:.4f}" for x in numbers if abs(x) > 0.01 and x != round(x, 2)}
+    assert len(secrets) > 300
+    names = {row.student for row in report.rows}
+    pages = file_names([row.student for row in report.rows], ".html")
+    for row in report.rows:
+        text = html.unescape((out / "feedback" / pages[row.student]).read_text(encoding="utf-8"))
+        told = {number.lstrip("+") for number in re.findall(r"-?\d+\.\d{4,}", text)}
+        assert not {number[:7] for number in told} & {secret[:7] for secret in secrets}, row.student
+        others = {name for name in names - {row.student} if len(name) > 9}
+        assert not {n for n in others if n in text and n not in row.student}, row.student
+        assert str(report.seed) not in text
+
+
+def test_feedback_gives_a_hint_where_something_is_wrong_and_none_where_it_is_right(graded):
+    _, out, _ = graded
+    hint = exercise(SCORES).hints[0].split("\n")[0]
+    told = html.unescape((out / "feedback" / "wrong_scale.html").read_text(encoding="utf-8"))
+    assert "Hint: " in told and hint in told
+    assert "Hint: " not in (out / "feedback" / "right.html").read_text(encoding="utf-8")
+
+
+def test_what_a_program_says_of_hidden_inputs_is_masked(of):
+    lines = " ".join(of("cheat_tells_its_inputs")[SCORES].lines)
+    assert "ValueError" in lines and not re.search(r"\d\.\d|\d{5}|\w{41}", lines)
+
+
 def test_progress_tells_how_far_it_is_and_the_time_left(graded):
     report, _, said = graded
     total = len(report.rows)
@@ -317,7 +359,7 @@ def test_a_second_run_replaces_its_own_report_and_nothing_else(tmp_path):
     (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"mine\.txt"):
         grade(tmp_path / "in", tmp_path / "out", labs=["01"], stream=io.StringIO())
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out"]  # nothing ran
 
 
 @pytest.mark.parametrize(
@@ -358,7 +400,7 @@ def test_without_labs_the_whole_course_is_the_maximum(tmp_path):
 
 
 def test_a_failure_of_the_grader_costs_no_student_anything(tmp_path, monkeypatch):
-    from labs_lib.grading import grade as room
+    from labs_lib.grading import loop as room
 
     def fails(*_, **__):
         raise RuntimeError("out of descriptors")

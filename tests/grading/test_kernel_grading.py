@@ -177,7 +177,7 @@ def test_no_compiler_is_the_machines_fault_in_the_run_and_before_it(course, monk
     def without(*_, **__):
         raise BuildError("Kernels need a C++ compiler; sudo apt install g++")
 
-    monkeypatch.setattr("labs_lib.grading.grade.make_key", without)
+    monkeypatch.setattr("labs_lib.grading.keys.make_key", without)
     found = graded(course, tmp_path, {"ann": handed_in(course)})["ann"]
     assert {one.status for one in found.values()} == {"infrastructure"}
     assert "apt install" in found[KERNEL].lines[0]

@@ -19,22 +19,32 @@ import tempfile
 
 PROVISIONER = "labs_lib.grading.sandbox.provisioner"
 PR_SET_PDEATHSIG = 1
+REAP_S = 1.0
 
 
 def main(listener: int) -> None:
     """Fork a run for each request until the owner, at the other end of standard input, is gone."""
     _import()
     server = socket.socket(fileno=listener)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        ready, _, _ = select.select([server, 0], [], [])
+        ready, _, _ = select.select([server, 0], [], [], REAP_S)
+        reap()
         if 0 in ready:
             return
+        if server not in ready:
+            continue
         connection, _ = server.accept()
         if os.fork() == 0:
             server.close()
             _keep(connection)
         connection.close()
+
+
+def reap() -> None:
+    """Take leave of children that have ended; what they used is then counted as this one's."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _import() -> None:
@@ -59,7 +69,6 @@ def _import() -> None:
 def _keep(connection: socket.socket) -> None:
     """Run one request, end it when who asked is gone, and answer with pytest's exit code."""
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _die_with_parent()
         with connection.makefile("rb") as file:
             request = json.loads(file.readline())

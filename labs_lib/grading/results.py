@@ -1,0 +1,147 @@
+"""What was graded before: outcomes by what they rest on, a line each, appended as they come.
+
+The file lies beside the report's folder. A run that was stopped goes on from it; a student's
+notebook that hasn't changed, under checks and an environment that haven't, is not run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ..cuda import compilers
+from ..notebook.cells import role
+from ..notebook.matching import Answer
+from .course import Course
+from .judge import Outcome
+from .sandbox import Limits
+from .versions import library_hash
+
+PACKAGES = ("torch", "numpy", "ipykernel", "ipython", "nbval", "pytest", "jupyter_client")
+KEPT = 16  # hexadecimal digits: 64 bits of each hash
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What outcomes rest on: hashes of the student's answers, of our checks, of the machine."""
+
+    submission: str
+    checks: str
+    environment: str
+
+
+def basis(
+    course: Course, answers: Mapping[str, Answer], limits: Limits | None, fence: str
+) -> Basis:
+    """The basis of one lab's outcomes for one student; no student's code runs."""
+    given = [(name, repr(answers[name])) for name in sorted(answers)]
+    return Basis(
+        submission=_hash([course.lab.name, *(text for pair in given for text in pair)]),
+        checks=_hash([library_hash(course.lab.name), *_cells(course)]),
+        environment=_hash([_machine(bool(course.kernels)), fence, repr(limits or Limits())]),
+    )
+
+
+def _cells(course: Course) -> list[str]:
+    """What the instructor's notebook brings into a run."""
+    cells = course.notebook.cells
+    return [f"{role(cell)}\n{cell.source}" for cell in cells if role(cell) in ("setup", "check")]
+
+
+class Results:
+    """The lines of one file, and a way to add to it that survives a kill at any moment."""
+
+    def __init__(self, path: Path, *, seed: int | None = None, again: bool = False) -> None:
+        """Read what is there. With `seed`, only what was graded on it counts; with `again`,
+        nothing does."""
+        self.path = Path(path)
+        self.taken = 0
+        self._lock = threading.Lock()
+        self._known: dict[Basis, list[Outcome]] = {}
+        if not again:
+            self._read(seed)
+
+    def find(self, which: Basis, names: Sequence[str]) -> list[Outcome] | None:
+        """The outcomes of the exercises `names` on this basis, or None if they aren't known."""
+        found = self._known.get(which)
+        if found is None or [outcome.exercise for outcome in found] != list(names):
+            return None
+        with self._lock:
+            self.taken += 1
+        return found
+
+    def add(self, which: Basis, student: str, seed: int, outcomes: Iterable[Outcome]) -> None:
+        """Write a line at once, unless the machine failed: that is tried again next time."""
+        outcomes = list(outcomes)
+        if any(outcome.status == "infrastructure" for outcome in outcomes):
+            return
+        line = asdict(which) | {"student": student, "seed": seed}
+        line["outcomes"] = [asdict(outcome) for outcome in outcomes]
+        text = json.dumps(line, ensure_ascii=True).encode() + b"\n"
+        with self._lock:
+            _append(self.path, text)
+
+    def _read(self, seed: int | None) -> None:
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except OSError:
+            return
+        for text in lines:
+            try:
+                line = json.loads(text)
+                which = Basis(*(line[name] for name in Basis.__dataclass_fields__))
+                outcomes = [_outcome(one) for one in line["outcomes"]]
+            except (ValueError, KeyError, TypeError):  # cut off by a kill
+                continue
+            if seed is None or line.get("seed") == seed:
+                self._known[which] = outcomes
+
+
+def _append(path: Path, text: bytes) -> None:
+    """One write of one line; a line that a kill cut off before gets its end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            text = b"\n" + text
+        os.write(descriptor, text)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _outcome(values: Mapping) -> Outcome:
+    listed = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    return Outcome(**listed)
+
+
+def _hash(texts: Iterable[str]) -> str:
+    total = hashlib.sha256()
+    for text in texts:
+        raw = text.encode("utf-8", "surrogatepass")
+        total.update(len(raw).to_bytes(8, "little") + raw)
+    return total.hexdigest()[:KEPT]
+
+
+@cache
+def _machine(kernels: bool) -> str:
+    told = [platform.python_version(), platform.machine(), platform.system()]
+    for name in PACKAGES:
+        try:
+            told.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            told.append(f"no {name}")
+    if kernels:
+        compiler = compilers.host_compiler()
+        told.append(compilers.version(compiler) if compiler else "no compiler")
+    return " · ".join(map(str, told))
