@@ -16,7 +16,7 @@ WORKERS ?= -n logical --dist loadfile
 PY := .venv/bin/python
 READY := .venv/.ready
 
-.PHONY: help lab setup test smoke lint solutions release records traces clean
+.PHONY: help lab setup test smoke lint solutions release site records traces clean
 
 help:
 	@echo "make lab       set up once, then open the notebooks in JupyterLab"
@@ -26,6 +26,7 @@ help:
 	@echo "make lint      style only"
 	@echo "make solutions compare every solution notebook with its stored outputs"
 	@echo "make release   write the notebooks from solutions/*.md"
+	@echo "make site      make the course's pages for reading, with live explorers, in build/site"
 	@echo "make records   make the recorded trainings in data/records anew (about an hour)"
 	@echo "make traces    make the recorded traces of kernels in data/traces anew (seconds)"
 	@echo "make clean     remove .venv and caches; your answers and progress stay"
@@ -79,6 +80,9 @@ smoke: $(READY)
 
 release: $(READY)
 	$(PY) -m labs_lib.cli release
+
+site: $(READY)
+	@$(PY) -m labs_lib.authoring.site
 
 records: $(READY)
 	$(PY) -m labs_lib.training.records

@@ -1,1 +1,1 @@
-"""What an instructor needs: releasing notebooks from their source, and handing out copies."""
+"""What an instructor needs: releasing notebooks from their source, handing out copies, pages to read."""

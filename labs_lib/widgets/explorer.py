@@ -41,7 +41,8 @@ class Explorer(anywidget.AnyWidget):
         explicit_head_dim: True where n_head need not divide d_model.
 
     `values` holds all settings, `message` the sentence, `legal` whether they go together, `offers`
-    the nearest that do, `picture` the PNG of the still, `failed` whether drawing raised.
+    the nearest that do, `picture` the PNG of the still, `failed` whether drawing raised, `script`
+    the name of its module.
     """
 
     _esm = Unicode().tag(sync=True)
@@ -67,7 +68,7 @@ class Explorer(anywidget.AnyWidget):
         explicit_head_dim: bool = False,
     ) -> None:
         self.names = tuple(knob.name for knob in knobs)
-        self.draw, self._ask, self._follow = draw, ask, dict(follow or {})
+        self.script, self.draw, self._ask, self._follow = script, draw, ask, dict(follow or {})
         self._rules = (*(() if explicit_head_dim else (pair_rule,)), *rules)
         self._size, self._still, self._plays = size, None, frozenset(plays)
         self.add_traits(**{knob.name: knob.trait() for knob in knobs})
