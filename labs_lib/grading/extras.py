@@ -18,10 +18,12 @@ from .exports import exports
 from .intake import Submission, collect
 from .lateness import LatePolicy, read_policy
 from .marks import Marks, earlier_outcomes, read_marks, review_csv
-from .names import Roster, read_roster
+from .names import Roster, read_roster, table_of
 from .received import Received, read_received
 from .report import RESULTS, Report, Row, lab_of
 from .similarity import similarity_files
+
+REVIEW = "review.csv"
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Extras:
         Raises:
             UsageError: if something given can't be used.
         """
+        _keep_marks_in(out)
         self._class = read_roster(self.roster) if self.roster else Roster()
         self._policy = read_policy(self.late) if self.late else LatePolicy()
         self._received = Received()
@@ -64,7 +67,7 @@ class Extras:
         report = replace(report, rows=rows, hints=hints, maxima=maxima)
         open_ = [(r.student, o) for r in rows for o in r.outcomes if o.points is None or o.stale]
         files = exports(report, self._class)
-        files["review.csv"] = review_csv(open_).encode("utf-8", "replace")
+        files[REVIEW] = review_csv(open_).encode("utf-8", "replace")
         if self.similarity:
             files |= similarity_files(self._found, courses)
         return replace(report, others=files)
@@ -105,6 +108,19 @@ class Extras:
             raise UsageError(f"there is no file of marks {path}")
         maxima = {e.name: e.points for course in courses for e in course.exercises}
         return read_marks(path, [one.student for one in found], maxima, self._class)
+
+
+def _keep_marks_in(out: Path) -> None:
+    """Refuse to replace a list of what is open that somebody wrote marks into."""
+    listed = out / REVIEW
+    if not listed.is_file():
+        return
+    rows, _ = table_of(listed, "list of what is open", ("student",))
+    if any(row.get("points", "").strip() or row.get("comment", "").strip() for row in rows):
+        raise UsageError(
+            f"{listed} holds marks, and a run would replace it; move it to {marks_beside(out)[0]}, "
+            "where they count"
+        )
 
 
 def marks_beside(out: Path) -> list[Path]:

@@ -83,3 +83,15 @@ def test_tables_for_platforms_lie_beside(graded):
     assert (ann["raw_score"], ann["late_submission_penalty"], ann["score"]) == ("1", "0.1", "0.9")
     assert ann["timestamp"] == "2026-10-25 22:30:00"
     assert "never a verdict" in (graded / "similarity.html").read_text(encoding="utf-8")
+
+
+def test_marks_written_into_the_list_of_what_is_open_are_not_lost(graded, capsys):
+    listed = graded / "review.csv"
+    text = listed.read_text(encoding="utf-8")
+    first = next(line for line in text.splitlines() if line.startswith("ann,"))
+    listed.write_text(text.replace(first, first.replace(",,,", ",1,,", 1)), encoding="utf-8")
+    marked = listed.read_bytes()
+    assert main(["grade", str(graded.parent / "lab.zip"), "--out", str(graded)]) != 0
+    assert "grades-marks.csv" in capsys.readouterr().err
+    assert listed.read_bytes() == marked
+    listed.write_text(text, encoding="utf-8")
