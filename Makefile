@@ -86,6 +86,7 @@ site: $(READY)
 
 records: $(READY)
 	$(PY) -m labs_lib.training.records
+	$(PY) -m labs_lib.training.kept
 	$(PY) -m labs_lib.models.studies
 
 traces: $(READY)

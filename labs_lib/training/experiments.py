@@ -7,6 +7,7 @@ import torch
 
 from labs_lib.training.byte_text import ByteText, text_hash
 from labs_lib.training.census import HeadCensus
+from labs_lib.training.induction import Induction
 from labs_lib.training.layers import Attend
 from labs_lib.training.loop import Task, train
 from labs_lib.training.no_op import NoOp
@@ -84,6 +85,16 @@ EXPERIMENTS: dict[str, Experiment] = {
             "an ordinary token first": NoOp(first="an ordinary token"),
             "no first slot": NoOp(first="nothing"),
             "no first slot, less than 1 allowed": NoOp(first="nothing", may_say_nothing=True),
+        },
+    ),
+    "induction": Experiment(
+        question="What does a model need before a head copies what came after the last time?",
+        claims=("C116", "C117", "C119", "C120", "C121"),
+        measure="accuracy",
+        variants={
+            "two layers": Induction(),
+            "one layer": Induction(n_layer=1),
+            "one layer, smeared keys": Induction(n_layer=1, smeared=True),
         },
     ),
     "shared_heads": Experiment(
