@@ -97,15 +97,24 @@ def browsing() -> Iterator[Any]:
 
 
 class Notebook:
-    """A page with one notebook in JupyterLab. `errors` and `strays` hold what went wrong:
-    what the console complained of, and the addresses off this machine that were asked."""
+    """A page with one notebook in JupyterLab, made of `cells`, or as it lies in the folder.
+
+    `errors` and `strays` hold what went wrong: what the console complained of, and the addresses
+    off this machine that were asked.
+    """
 
     def __init__(
-        self, browser: Any, address: str, folder: Path, name: str, cells: Sequence[str]
+        self,
+        browser: Any,
+        address: str,
+        folder: Path,
+        name: str,
+        cells: Sequence[str] | None = None,
     ) -> None:
-        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
-        made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-        nbformat.write(made, folder / name)
+        if cells is not None:
+            made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+            made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+            nbformat.write(made, folder / name)
         self.errors: list[str] = []
         self.strays: list[str] = []
         self.page = browser.new_page(viewport={"width": 1000, "height": 900})

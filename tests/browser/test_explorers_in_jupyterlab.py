@@ -11,6 +11,8 @@ import time
 import pytest
 from explorer_table import EXPLORERS
 
+from labs_lib.bench.browser import Notebook
+
 pytestmark = pytest.mark.slow
 KERNEL = "window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel"
 TWO_FRAMES = "() => new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))"
@@ -164,9 +166,20 @@ def test_it_moves_while_python_is_busy(notebook, row, tmp_path):
     assert notebook.python("print(waited, end='')") == "True", "it waited for Python"
 
 
+def test_an_error_in_a_picture_is_shown_and_the_next_move_draws_again(notebook):
+    row = next(row for row in EXPLORERS if row.name == "own_split")
+    explorer = shown(notebook, row)
+    notebook.python("w_own_split.own = {'of': w_own_split.values, 'owner': None, 'message': ''}")
+    told = "This setting raised TypeError: "
+    assert soon(lambda: sentence(explorer).startswith(told), True), sentence(explorer)
+    right = notebook.python("w_own_split.set(n_head=2, d_model=32); print(w_own_split.message)")
+    assert soon(lambda: sentence(explorer), right.strip()) == right.strip()
+
+
 @pytest.fixture(scope="module")
 def without_a_kernel(notebook):
-    """The same page after its kernel was restarted: nothing of Python's is left."""
+    """The same page, saved, after its kernel was restarted: nothing of Python's is left."""
+    notebook.command("docmanager:save")
     notebook.page.evaluate(f"async () => {{ await {KERNEL}.restart(); }}")
     assert "ERROR" in notebook.python(f"print(w_{EXPLORERS[0].name})")
     return notebook
@@ -185,3 +198,21 @@ def test_it_moves_after_the_kernel_is_gone(without_a_kernel, row):
 def test_the_console_is_silent_and_nothing_off_this_machine_was_asked(without_a_kernel):
     assert without_a_kernel.errors == []
     assert without_a_kernel.strays == []
+
+
+@pytest.fixture(scope="module")
+def reopened(without_a_kernel, chromium, lab):
+    """The saved notebook on a page of its own."""
+    folder, address = lab
+    opened = Notebook(chromium, address, folder, "explorers.ipynb")
+    yield opened
+    opened.page.close()
+
+
+@BY_NAME
+def test_a_saved_notebook_opens_with_its_explorers_at_work(reopened, row):
+    explorer = shown(reopened, row)
+    knob(explorer, row.moves).focus()
+    for key in row.keys:
+        reopened.pressed(explorer.locator("canvas"), key)
+    assert reopened.errors == [] and reopened.strays == []
