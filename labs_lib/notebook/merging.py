@@ -14,12 +14,13 @@ from typing import Any
 
 from nbformat import NotebookNode, from_dict
 
-from .aligning import GONE, KEPT, OURS, Mine, align, identify
+from .aligning import GONE, KEPT, Mine, align, identify
 from .bindings import binds
 from .cells import KEY, exercise_name, info, role, text_hash
 from .guesses import guesses, with_guesses
 from .labelling import Asked
 from .matching import match
+from .own_cells import copy_of, kept, own_cell, with_own_ids
 
 SECTION = (
     "## Kept from an earlier release\n\nWhat follows belongs to exercises that the course no "
@@ -122,8 +123,7 @@ def _place_answers(
     for item in asked:
         marked = [m for m in mine if m.role == "answer" and m.exercise == item.name]
         tried = [m for m in marked if not m.untouched]
-        bound = [m for m in tried if binds(m.source, item.short, as_function=item.is_function)]
-        chosen = (bound[-1:] or tried[:1] or marked[:1] or [None])[0]
+        chosen = (tried or marked or [None])[0]  # a second one follows it, and wins as it did
         if not marked:
             chosen = _unmarked(item, found[item.name].pieces, mine, at[item.name], plan)
         if chosen is not None:
@@ -162,7 +162,7 @@ def _fill(item: Asked, chosen: Mine, place: int, plan: _Plan) -> None:
             f"**Changed in this release.** The cell of `{item.name}` now begins like this; your "
             f"answer below is as you wrote it.\n\n{fence}\n{item.stub.strip()}\n```"
         )
-        plan.above[place].append(_own_cell("markdown", text, f"changed-{text_hash(text)}"))
+        plan.above[place].append(own_cell("markdown", text, f"changed-{text_hash(text)}"))
 
 
 def _place_own(
@@ -183,13 +183,13 @@ def _place_own(
             here = GONE
             if one.role == "answer" and not one.untouched:
                 plan.gone.append(one.exercise)
-                plan.own[GONE].append(_own_cell("markdown", f"`{one.exercise}`", f"{one.id}-name"))
+                plan.own[GONE].append(own_cell("markdown", f"`{one.exercise}`", f"{one.id}-name"))
         elif place is not None:
             here = place
         if one.number in used:
             continue
         if _is_theirs(one, place, release, plan):
-            plan.own[here].append(_copy(one))
+            plan.own[here].append(copy_of(one))
 
 
 def _is_theirs(one: Mine, place: int | None, release: NotebookNode, plan: _Plan) -> bool:
@@ -232,14 +232,14 @@ def _emit(
             source = with_guesses(ours["source"], typed)
             if place in plan.blanks:
                 source = f"# {exercise_name(ours)} is answered in another cell"
-        kept = {k: v for k, v in old.get(place, {}).items() if k not in (KEY, "tags")}
+        theirs = {k: v for k, v in old.get(place, {}).items() if k not in (KEY, "tags")}
         cells += plan.above[place]
-        cells.append({**ours, "source": source, "metadata": {**kept, **ours["metadata"]}})
+        cells.append({**ours, "source": source, "metadata": {**theirs, **ours["metadata"]}})
         cells += plan.own[place]
     if plan.own[GONE]:
-        heading = _own_cell("markdown", SECTION, "kept-from-an-earlier-release")
-        cells += [_kept(cell) for cell in [heading, *plan.own[GONE]]]
-    return _with_own_ids(cells, {cell["id"] for cell in release["cells"]})
+        heading = own_cell("markdown", SECTION, "kept-from-an-earlier-release")
+        cells += [kept(cell) for cell in [heading, *plan.own[GONE]]]
+    return with_own_ids(cells, {cell["id"] for cell in release["cells"]})
 
 
 def _notebook(student: NotebookNode, release: NotebookNode, cells: list[Any]) -> NotebookNode:
@@ -276,32 +276,3 @@ def _old_metadata(
     by_number = {one.number: one.metadata for one in mine}
     paired = {place: number for number, place in places.items()} | dict(slots)
     return {place: by_number[number] for place, number in paired.items()}
-
-
-def _copy(one: Mine) -> dict[str, Any]:
-    made = _own_cell(one.cell_type, one.source, one.id)
-    made["metadata"] = {k: v for k, v in one.metadata.items() if k != KEY}
-    return made
-
-
-def _own_cell(kind: str, source: str, cell_id: str) -> dict[str, Any]:
-    made = {"cell_type": kind, "id": cell_id[:64], "metadata": {}, "source": source}
-    return made | {"outputs": [], "execution_count": None} if kind == "code" else made
-
-
-def _kept(cell: dict[str, Any]) -> dict[str, Any]:
-    return {**cell, "metadata": {**cell["metadata"], KEY: {"role": KEPT}}}
-
-
-def _with_own_ids(cells: list[dict[str, Any]], ours: set[str]) -> list[dict[str, Any]]:
-    """No two cells share an id, and none of the student's has one of ours."""
-    taken = set(ours)
-    done = []
-    for cell in cells:
-        name, number = cell["id"], 1
-        while info(cell).get("role") not in OURS and name in taken:
-            number += 1
-            name = f"{cell['id'][:48]}-own-{number}"
-        taken.add(name)
-        done.append({**cell, "id": name})
-    return done
