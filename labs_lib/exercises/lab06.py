@@ -10,7 +10,7 @@ LAB = Lab(
     number=6,
     slug="what_heads_learn",
     title="What heads learn",
-    minutes=100,
+    minutes=120,
     question=(
         "Nobody tells a head what to look for. What do the heads of two trained models do, and "
         "how many of them can go before anyone notices?"

@@ -45,10 +45,20 @@ def next_token(model: nn.Module, texts: Sequence[str]) -> Question:
     return Question(model, lambda hooks: [model.losses(i, hooks=hooks).mean() for i in ids])
 
 
-def find_partner(model: nn.Module, pairs: Sequence[tuple[str, str]]) -> Question:
-    """The question of an encoder: choose, for each sentence, its partner among all partners."""
-    texts = [text for pair in pairs for text in pair]
-    ids, real = model.ids(texts)
+def find_partner(
+    model: nn.Module, pairs: Sequence[tuple[str, str]], *, among: int | None = None
+) -> Question:
+    """The question of an encoder: choose, for each text, its partner among those of its group.
+
+    A group is `among` pairs that follow each other, all of them by default.
+    """
+    size = len(pairs) if among is None else among
+    groups = [_in_a_group(model, pairs[i : i + size]) for i in range(0, len(pairs), size)]
+    return Question(model, lambda hooks: [x for group in groups for x in group(hooks)])
+
+
+def _in_a_group(model: nn.Module, pairs: Sequence[tuple[str, str]]) -> Loss:
+    ids, real = model.ids([text for pair in pairs for text in pair])
 
     def loss(hooks: Hooks) -> list[Tensor]:
         x = model(ids, real, hooks=hooks)  # [texts, seq, d_model]
@@ -57,18 +67,19 @@ def find_partner(model: nn.Module, pairs: Sequence[tuple[str, str]]) -> Question
         alike = SHARPNESS * vectors[0::2] @ vectors[1::2].T  # [pairs, pairs]
         return list(F.cross_entropy(alike, torch.arange(len(pairs)), reduction="none"))
 
-    return Question(model, loss)
+    return loss
 
 
 def by_gradient(question: Question) -> Tensor:
     """Return each head's |d loss / d gate|, mean over the examples: [n_layer, n_head]."""
-    total = torch.zeros(question.size)
+    return slopes(question).abs().mean(dim=0)
+
+
+def slopes(question: Question) -> Tensor:
+    """Return d loss / d gate of every head for each example: [examples, n_layer, n_head]."""
     gate = torch.ones(question.size, requires_grad=True)
     losses = question.loss(Hooks(gate=gate))
-    for loss in losses:
-        (slope,) = torch.autograd.grad(loss, gate, retain_graph=True)
-        total += slope.abs()
-    return total / len(losses)
+    return torch.stack([torch.autograd.grad(x, gate, retain_graph=True)[0] for x in losses])
 
 
 def by_ablation(question: Question, heads: Sequence[Head] | None = None) -> Tensor:
@@ -108,8 +119,10 @@ def _rises(model: nn.Module, ids: Tensor, layers: Sequence[int]) -> Tensor:
 
     def losses(x: Tensor) -> Tensor:  # [copies, seq, d_model] -> [copies]
         logits = rms_norm(x, model.norm)[:, :-1] @ model.embed.T
-        wanted = targets.expand(len(x), -1)
-        return F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none").mean(dim=1)
+        wanted = targets.expand(len(x), -1).flatten()
+        return (
+            F.cross_entropy(logits.flatten(0, 1), wanted, reduction="none").view(len(x), -1).mean(1)
+        )
 
     whole, rises = losses(hooks["residual"][n_layer]), []
     for start in layers:

@@ -64,13 +64,15 @@ def by_chance(mask: Tensor, causal: bool) -> float:
     return float(scores_on(may / may.sum(dim=-1, keepdim=True), mask))
 
 
-def by_offset(mask: Tensor) -> tuple[int, float]:
-    """Return the best fixed offset (key - query) and what a head scores that always looks there."""
-    asked = mask.any(dim=-1)
+def by_offset(*masks: Tensor) -> tuple[int, float]:
+    """Return the best fixed offset (key - query) and what a head scores that always looks there.
+
+    With several masks, one offset has to serve them all, and the score is their mean.
+    """
     found = {}
     for offset in (k for k in range(-FURTHEST, FURTHEST + 1) if k):
-        hits = mask.diagonal(offset).sum()
-        found[offset] = float(hits / asked.sum())
+        shares = [float(m.diagonal(offset).sum() / m.any(dim=-1).sum()) for m in masks]
+        found[offset] = sum(shares) / len(shares)
     best = max(found, key=found.get)
     return best, found[best]
 
@@ -106,12 +108,11 @@ def role_baselines(model: nn.Module, texts: Sequence[str]) -> dict[str, dict[str
         masks = [masks[role] for masks in every if masks[role].any()]
         if not masks:
             continue
-        offset = max(by_offset(mask) for mask in masks[:1])[0]
-        shares = [float(m.diagonal(offset).sum() / m.any(-1).sum()) for m in masks]
+        offset, share = by_offset(*masks)
         found[role] = {
             "chance": sum(by_chance(mask, causal) for mask in masks) / len(masks),
             "offset": offset,
-            "by offset": sum(shares) / len(shares),
+            "by offset": share,
         }
     return found
 

@@ -1,7 +1,7 @@
 """What lab 06 shows of the two models where these are not on the machine: data/heads.
 
 `python -m labs_lib.models.studies [NAME...]` measures anew, on the models of this machine, in
-about a quarter of an hour. `recorded(NAME)` returns what was measured.
+some minutes. `recorded(NAME)` returns what was measured.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from torch import Tensor, nn
 from labs_lib import paths
 from labs_lib.models import importance, outliers, roles, small_trials
 from labs_lib.models.loading import load
-from labs_lib.models.texts import HELD_OUT, PAIRS, PROSE
+from labs_lib.models.texts import PAIRS, PROSE, halves, passages
 from labs_lib.notebook.atomic import write_text
 
 MAKE = "python -m labs_lib.models.studies"
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.8)  # of the heads that are pruned
 RANDOM_ORDERS = 2
-TO_CHOOSE = tuple(PROSE[0].split("; ", 1))  # two examples
+TO_SILENCE = tuple(PROSE[0].split("; ", 1))  # two examples: each head costs a pass of its own
+N_LOOKED_AT, N_CONTROL = 40, 5  # passages for role scores, and for those of an untrained model
+N_CHOOSE, N_JUDGE = 16, 6  # passages for the gradients of SmolLM2's gates, and for its pruning
+AMONG = 8  # partners to choose from
 DECIMALS = 4
 
 
@@ -42,25 +45,36 @@ def recorded(name: str) -> dict[str, Any]:
 
 def measured_roles(name: str, model: nn.Module) -> dict[str, Any]:
     """Return role scores of every head, what chance and an offset score, and the control's best."""
-    control = roles.head_roles(roles.untrained(model), PROSE)
+    texts = passages("to look at", N_LOOKED_AT)
+    control = roles.head_roles(roles.untrained(model), texts[:N_CONTROL])
     return {
-        "scores": {role: plain(s) for role, s in roles.head_roles(model, PROSE).items()},
+        "tokens": sum(len(model.tokenizer.encode(text)) for text in texts),
+        "scores": {role: plain(s) for role, s in roles.head_roles(model, texts).items()},
         "baselines": {
             role: {k: rounded(v) for k, v in found.items()}
-            for role, found in roles.role_baselines(model, PROSE).items()
+            for role, found in roles.role_baselines(model, texts).items()
         },
         "untrained": {role: rounded(float(s.max())) for role, s in control.items()},
     }
 
 
 def measured_importance(name: str, model: nn.Module) -> dict[str, Any]:
-    """Return the loss, each head's gradient of its gate, and what silencing it costs, in nats."""
-    question = question_of(name, model)
+    """Return each head's gradient of its gate, and what silencing it costs, in nats.
+
+    `loss` is that of the texts on which heads were silenced, `halves agree` the rank correlation
+    of the gradients of one half of the examples with those of the other half.
+    """
+    slopes = importance.slopes(question_of(name, model)).abs()  # [examples, n_layer, n_head]
+    question = silence_question(name, model)
     return {
+        "examples": len(slopes),
+        "gradient": plain(slopes.mean(dim=0)),
+        "halves agree": rounded(
+            importance.rank_agreement(slopes[0::2].mean(dim=0), slopes[1::2].mean(dim=0))
+        ),
         "loss": rounded(question.mean_loss()),
-        "gradient": plain(importance.by_gradient(question)),
         "ablation": plain(
-            importance.next_token_by_ablation(model, TO_CHOOSE)
+            importance.next_token_by_ablation(model, TO_SILENCE)
             if name == "smollm2"
             else importance.by_ablation(question)
         ),
@@ -125,14 +139,24 @@ STUDIES: dict[str, Study] = {
 
 
 def question_of(name: str, model: nn.Module, *, held_out: bool = False) -> importance.Question:
-    """Return what a model is asked to do: the next token of prose, or a sentence's partner.
+    """Return what a model is asked to do: the next token of prose, or a text's partner.
 
-    The pairs of sentences are cut in two halves, one to choose heads by and one to judge on.
+    Partners are sentences of one meaning, and the two halves of a passage. With `held_out`, other
+    texts are asked: heads are chosen by the first ones and judged on these.
     """
+    part = "to judge" if held_out else "to choose"
     if name == "smollm2":
-        return importance.next_token(model, HELD_OUT[:1] if held_out else TO_CHOOSE)
-    half = len(PAIRS) // 2
-    return importance.find_partner(model, PAIRS[half:] if held_out else PAIRS[:half])
+        return importance.next_token(model, passages(part, N_JUDGE if held_out else N_CHOOSE))
+    pairs = PAIRS[AMONG:] if held_out else PAIRS[:AMONG]
+    pairs += tuple(map(halves, passages(part, (4 if held_out else 2) * AMONG, longest=450)))
+    return importance.find_partner(model, pairs, among=AMONG)
+
+
+def silence_question(name: str, model: nn.Module) -> importance.Question:
+    """Return what is asked while heads are silenced one at a time; each takes a pass of its own."""
+    if name == "smollm2":
+        return importance.next_token(model, TO_SILENCE)
+    return question_of(name, model)
 
 
 def plain(values: Tensor) -> list:
@@ -151,6 +175,7 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(f"no study: {', '.join(unknown)}; there are {', '.join(STUDIES)}", file=sys.stderr)
         return 2
+    torch.set_num_threads(1)  # more of them wait for each other on a machine that is busy
     for name in arguments or STUDIES:
         found = {which: STUDIES[name](which, load(which)) for which in ("minilm", "smollm2")}
         lines = ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())

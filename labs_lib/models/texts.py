@@ -1,6 +1,11 @@
-"""The short texts on which heads are looked at; all written for this course."""
+"""The texts on which heads are looked at: short ones of our own, and paragraphs of data/text."""
 
-# To measure a head on.
+import re
+from functools import cache
+
+from labs_lib import paths
+
+# Short, to look at a head on, or where each head costs a pass of its own.
 PROSE = (
     "The ferry left the island at seven, when the fog was still lying on the water. Two "
     "fishermen stood at the rail and talked about the price of fuel, the weather, and the new "
@@ -12,29 +17,6 @@ PROSE = (
     "quartz shakes more than thirty thousand times in a second, and a chip counts the shakes. "
     "The best clocks count the light that atoms give off; they would lose less than a second in "
     "the age of the universe. What repeats has changed, but the idea of the clock has not.",
-)
-
-# To judge on, never seen while heads were chosen.
-HELD_OUT = (
-    "When the baker opened the shop on Monday, the street was empty and the ovens were cold. He "
-    "lit the first oven, weighed the flour, and put the kettle on for tea. By six the bread was "
-    "in the oven and the first customer was knocking on the window. She wanted two rolls and a "
-    "loaf of rye, as she did every Monday, and as every Monday she had forgotten her purse.",
-    "Rivers carry more than water. Each year a large river brings millions of tons of sand and "
-    "mud down from the mountains. Where the river slows, the sand settles first, then the mud, "
-    "and new land is built at the edge of the sea. If a dam is built, the sand stays behind the "
-    "dam, and the coast far below it begins to shrink. It may take twenty years before anyone "
-    "notices.",
-    "The committee met in a small room above the library. There were five members, but only "
-    "four chairs, so the youngest member stood at the window. They talked about the roof, which "
-    "leaked, and about the money, which was gone. In the end they decided to write a letter. "
-    "The letter said that the roof leaked and that the money was gone, and it was signed by all "
-    "five members.",
-    "To grow tomatoes you need sun, water and patience. Sow the seeds indoors in March, and "
-    "keep the pots warm until the first leaves appear. In May, when the nights are no longer "
-    "cold, plant them outside against a wall that faces south. Water them in the morning, never "
-    "on the leaves, and take off the side shoots every week. The first red tomatoes should be "
-    "ready in July.",
 )
 
 # Pairs that say the same; every other sentence is another matter.
@@ -56,3 +38,45 @@ PAIRS = (
     ("How do I reset my password?", "What are the steps to get a new login code?"),
     ("How do I delete my account?", "What are the steps to remove my user profile?"),
 )  # fmt: skip
+
+# More of it, of another sort: paragraphs of the documentation in data/text.
+SHORTEST, LONGEST = 350, 900  # characters
+MOSTLY_WORDS = 0.955  # the share of letters, blanks, commas and full stops
+PARTS = {"to look at": 0, "to choose": 1, "to judge": 2}
+
+
+def passages(part: str, count: int, longest: int = LONGEST) -> tuple[str, ...]:
+    """Return the first `count` paragraphs of prose of a part of data/text; no part shares any.
+
+    Raises KeyError for a part that isn't in PARTS, ValueError where there are fewer paragraphs.
+    """
+    found = [p for p in _prose()[PARTS[part] :: len(PARTS)] if len(p) <= longest][:count]
+    if len(found) < count:
+        raise ValueError(f"{part!r} has {len(found)} paragraphs up to {longest}, not {count}")
+    return tuple(found)
+
+
+def halves(paragraph: str) -> tuple[str, str]:
+    """Return a paragraph cut behind the full stop that lies nearest to its middle."""
+    stops = [match.end() for match in re.finditer(r"\.\s", paragraph)]
+    cut = min(stops, key=lambda place: abs(place - len(paragraph) / 2))
+    return paragraph[:cut].strip(), paragraph[cut:].strip()
+
+
+@cache
+def _prose() -> tuple[str, ...]:
+    text = (paths.data() / "text" / "python_docs.txt").read_text(encoding="utf-8")
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = paragraph.splitlines()
+        joined = " ".join(paragraph.split())
+        words = sum(c.isalpha() or c in " ,." for c in joined)
+        code = any(line.startswith((" ", ">")) for line in lines[1:])
+        if (
+            SHORTEST <= len(joined) <= LONGEST
+            and not code
+            and words >= MOSTLY_WORDS * len(joined)
+            and ". " in joined
+        ):
+            found.append(joined)
+    return tuple(found)

@@ -108,7 +108,7 @@ def _draw_output(ax: Axes, model: str, layer: int, head: int, silent: bool) -> s
     names, whole = _output(model, ())
     _, now = _output(model, ((layer, head),) if silent else ())
     places = torch.arange(len(names))
-    ax.barh(places - 0.2, whole, 0.36, color=COLOURS[0], label="all heads speak")
+    ax.barh(places - 0.2 * silent, whole, 0.36, color=COLOURS[0], label="all heads speak")
     if silent:
         ax.barh(places + 0.2, now, 0.36, color=COLOURS[1], label="it is silent")
     ax.set_yticks(places, names)
