@@ -64,9 +64,10 @@ def test_each_package_has_one_version_on_each_python_and_platform(python, platfo
 
 def test_everything_that_the_project_asks_for_is_locked_within_its_range():
     locked = locked_here()
-    # numba is a peer that `labs bench` looks for; nobody's labs need its 60 MB.
+    # Peers that `labs bench` looks for, and a cluster: no lab needs their 60 MB and more.
     optional = PROJECT["optional-dependencies"]
-    extras = [text for extra in optional if extra != "bench" for text in optional[extra]]
+    wanted = [extra for extra in optional if extra not in ("bench", "dask")]
+    extras = [text for extra in wanted for text in optional[extra]]
     asked = [*PROJECT["dependencies"], *extras, "setuptools>=77", "wheel"]
     for requirement in map(Requirement, asked):
         name = canonicalize_name(requirement.name)

@@ -30,6 +30,7 @@ class Bench:
 BENCHES = (
     Bench("cuda", "Kernels without a GPU: our emulator and numba's simulator", module="emulator"),
     Bench("attention", "Attention on the CPU as n grows: whole rows, our tiles, torch's kernel"),
+    Bench("grading", "Grading a class, beside nbgrader, and one student's whole course"),
     Bench("models", "The pretrained models, until they stand in memory"),
     Bench("widgets", "From a key to the painted frame, 95th percentile, in a headless Chromium"),
     Bench("ladder", "The ladder of kernels against torch on this GPU", "cuda"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nbformat import NotebookNode
 
 from ..errors import UsageError
-from .parcel import Parcel, run_parcel
+from .parcel import OtherVersion, Parcel, run_parcel
 from .run import CellRun, run_notebook
 from .run.warm import shared
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .key import Key
 
 CONNECT_S = 20
-RETRIES = 5  # how many workers may die with the same notebook before it is the notebook's
 
 
 class Executor(Protocol):
@@ -101,13 +100,15 @@ class Cluster:
         """See `Executor`."""
         parcel = self._parcel(key)
         done: Future[list[CellRun]] = Future()
-        work = self._client.submit(run_parcel, parcel, notebook, pure=False, retries=RETRIES)
+        work = self._client.submit(run_parcel, parcel, notebook, pure=False)
 
         def finish(future: Any) -> None:
             try:
                 runs, fence = future.result()
                 self._fences.add(fence)
                 done.set_result(runs)
+            except OtherVersion as error:
+                done.set_exception(UsageError(f"{error} ({self._client.scheduler.address})"))
             except BaseException as error:
                 done.set_exception(error)
 

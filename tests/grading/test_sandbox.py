@@ -16,6 +16,7 @@ import textwrap
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -35,6 +36,7 @@ from labs_lib.grading.sandbox import (
     levels,
     write_kernelspec,
 )
+from labs_lib.grading.sandbox.__main__ import main as fence_as_kernelspec
 from labs_lib.grading.sandbox.nursery import Nursery, possible
 from labs_lib.grading.sandbox.room import Room
 
@@ -203,8 +205,9 @@ def test_a_policy_survives_its_way_through_a_kernelspec(tmp_path):
     assert Policy.from_json(json.loads(json.dumps(policy.to_json()))) == policy
 
 
-def test_plain_nbclient_and_plain_nbval_start_the_fence(tmp_path, monkeypatch):
-    write_kernelspec(tmp_path / "jupyter", policy=Policy())
+def test_plain_nbclient_nbval_and_papermill_start_the_fence(tmp_path, monkeypatch, capsys):
+    assert fence_as_kernelspec([str(tmp_path / "jupyter")]) == 0
+    assert f"--nbval-kernel-name {KERNEL_NAME}" in capsys.readouterr().out
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     cell = nbformat.v4.new_code_cell(
         "import os; print(os.environ['PIP_NO_INDEX'], os.getcwd()[:1])"
@@ -222,6 +225,12 @@ def test_plain_nbclient_and_plain_nbval_start_the_fence(tmp_path, monkeypatch):
         check=False,
     )
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+    if find_spec("papermill") is not None:  # installed where CI runs
+        import papermill
+
+        given, made = str(tmp_path / "plain.ipynb"), tmp_path / "made.ipynb"
+        papermill.execute_notebook(given, made, kernel_name=KERNEL_NAME, progress_bar=False)
+        assert nbformat.read(made, as_version=4).cells[-1].outputs[0].text == "1 /\n"
 
 
 def test_the_environment_is_made_from_nothing(start, monkeypatch, tmp_path):
