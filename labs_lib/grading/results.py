@@ -109,15 +109,12 @@ def _append(path: Path, text: bytes) -> None:
     """One write of one line; a line that a kill cut off before gets its end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            text = b"\n" + text
-        os.write(descriptor, text)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with open(os.open(path, flags, 0o600), "r+b", buffering=0) as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            text = text if file.read(1) == b"\n" else b"\n" + text
+        file.write(text)
+        os.fsync(file.fileno())
 
 
 def _outcome(values: Mapping) -> Outcome:
