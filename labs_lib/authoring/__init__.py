@@ -1,1 +1,1 @@
-"""What an instructor needs: releasing notebooks from their source, handing out copies, pages to read."""
+"""What an instructor needs: releasing notebooks, handing out copies, and pages for reading."""

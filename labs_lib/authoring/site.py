@@ -40,8 +40,8 @@ def build(folder: Path) -> list[Path]:
     """Write the site into a folder, anew; the pages written.
 
     Raises:
-        UsageError: if a lab's solution notebook isn't that of its source, or the folder holds
-            something else than a site.
+        UsageError: if a lab's solution notebook isn't there or isn't that of its source, or the
+            folder holds something else than a site.
     """
     if folder.exists() and any(folder.iterdir()) and not (folder / "assets/site.js").exists():
         raise UsageError(f"{folder} holds something else than a site; name an empty folder.")
@@ -63,6 +63,8 @@ def build(folder: Path) -> list[Path]:
 
 def _lab(lab: Lab, folder: Path, known: dict[str, str]) -> Page:
     _, student = plan(lab)
+    if not solution_file(lab).exists():
+        raise UsageError(f"solutions/{lab.stem}.ipynb is missing: run `labs release`.")
     solved = nbformat.read(solution_file(lab), as_version=4)
     if solved.metadata.get(KEY, {}).get("source") != source_hash(lab):
         raise UsageError(

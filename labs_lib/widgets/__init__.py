@@ -13,7 +13,9 @@ w_o_mixing.py      lab 05: which head wrote which number of the output
 induction.py       lab 07: type a text, and see the jump to what came after the last time
 kv_cache.py        lab 08: what a token costs in the cache, and how long a text fits a card
 kernel_view.py     lab 09: what the warps of a kernel touch, one instruction after the other
+kernel_words.py, kernel_picture.py   its sentences and its still picture
 grid_fill.py       lab 09: the blocks of a launch on the SMs of a GPU, and what a tile wastes
 online_softmax.py  lab 10: a row of scores that arrives block by block
+row_states.py      the states that it plays, made without a merge
 flash_tiles.py     lab 11: tiles of queries and keys, what lies on the chip and what crosses
 """
