@@ -9,6 +9,7 @@ In the order of the course; each is proved equal to the one before it, with copi
     multi_head    the heads merged by W_O: the whole layer
     measures      what weights say of a head: entropy, token before, first token
     silencing     a head silent, a head's importance, heads pruned
+    induction     heads that copy what came next: their score, their means, and their silence
     int8          numbers as 8-bit integers and a scale
     grouped       query heads that share keys and values; ordinary heads merged into shared ones
     rotary        positions as angles

@@ -1,4 +1,4 @@
-"""What lab 06 shows of the two models where these are not on the machine: data/heads.
+"""What labs 06 and 07 show of the two models where these are not on the machine: data/heads.
 
 `python -m labs_lib.models.studies [NAME...]` measures anew, on the models of this machine, in
 some minutes. `recorded(NAME)` returns what was measured.
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from labs_lib import paths
 from labs_lib.models import importance, outliers, roles, small_trials
+from labs_lib.models.induction_study import measured_induction
 from labs_lib.models.loading import load
 from labs_lib.models.texts import PAIRS, PROSE, halves, passages
 from labs_lib.notebook.atomic import write_text
@@ -133,6 +134,7 @@ STUDIES: dict[str, Study] = {
     "outliers": measured_outliers,
     "first_tokens": measured_first_tokens,
     "brackets": measured_brackets,
+    "induction": measured_induction,
     "importance": measured_importance,
     "pruning": measured_pruning,
 }
