@@ -140,5 +140,6 @@ def _solutions_are_open(top):
     assert (ada / solution).is_file() and (ada / "labs_lib/answers/lab00.py").is_file()
     assert not (ada / "labs_lib/checking/stored_outputs/lab00.json").exists()
     assert not list(ada.glob("solutions/01*")) and not list(ada.glob("labs_lib/answers/lab01*"))
+    assert all((ada / name).exists() for name in ("CITATION.cff", ".binder", ".devcontainer"))
     opened = sorted(p.stem for p in (top / "class-open" / "solutions").glob("*.md"))
     assert [stem[:2] for stem in opened] == ["00", "01", "02"]

@@ -30,13 +30,14 @@ TOP_FILES = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "LICENSE",
+    "CITATION.cff",
     "Makefile",
     "environment.yml",
     "pyproject.toml",
     "requirements.lock",
     ".gitignore",
 )
-TOP_FOLDERS = ("data", "docs")
+TOP_FOLDERS = ("data", "docs", ".binder", ".devcontainer")
 GRADERS_ROOMS = ("authoring", "grading")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".ipynb_checkpoints", "*.part")
 
