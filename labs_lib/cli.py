@@ -205,7 +205,8 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     add("--force", action="store_true", help="overwrite a student's notebook that holds answers")
     add = command(_handout).add_argument
     add("target", type=Path, metavar="DIR", help="a new folder")
-    add("--from", dest="from_lab", required=True, metavar="NN", help="the first to withhold; or end")
+    first = "the first lab to withhold; end withholds none"
+    add("--from", dest="from_lab", required=True, metavar="NN", help=first)
     add = command(_grade).add_argument
     add("submissions", type=Path, metavar="SUBMISSIONS", help="a folder or a zip archive")
     add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
