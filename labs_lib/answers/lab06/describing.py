@@ -101,7 +101,7 @@ ATTENTION_ENTROPY = Answer(
                 "Nearly right: a small number stands inside the logarithm, so that it never meets\n"
                 "0, and it moves every other weight as well. Keep the zeros away instead.",
             )
-            for little in (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+            for little in (1e-5, 1e-6, 1e-7, 1e-8)
         ),
         Wrong(
             "all_in_one_number",
