@@ -31,10 +31,10 @@ OPTIONS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --force-color-profile=srgb"
 )
-_RUN = """async () => {
-  const app = window.jupyterapp, panel = app.shell.currentWidget;
-  await panel.context.ready; await panel.context.sessionContext.ready;
-  await app.commands.execute('notebook:run-all-cells'); }"""
+_READY = """async () => { const panel = window.jupyterapp.shell.currentWidget;
+  await panel.context.ready; await panel.context.sessionContext.ready; await panel.revealed; }"""
+_RUN = "async () => { await window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+_SCROLL = "async i => { await window.jupyterapp.shell.currentWidget.content.scrollToItem(i); }"
 _PYTHON = """async code => { let out = ''; const panel = window.jupyterapp.shell.currentWidget;
   const f = panel.context.sessionContext.session.kernel.requestExecute({code});
   f.onIOPub = m => out += m.content.text ?? (m.content.ename ? 'ERROR ' + m.content.evalue : '');
@@ -125,6 +125,7 @@ class Notebook:
         self.page.goto(f"{address}/lab/tree/{quote(name)}?reset")
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
         self.page.evaluate("window.jupyterapp.shell.collapseLeft()")
+        self.page.evaluate(_READY)
 
     def run(self) -> None:
         """Run all cells, and wait until they are done."""
@@ -141,10 +142,11 @@ class Notebook:
 
     def explorer(self, cell: int = 0) -> Any:
         """The explorer below the code cell of that number, scrolled into view."""
-        found = self.page.locator(".jp-CodeCell").nth(cell)
-        found.scroll_into_view_if_needed()
-        shown = found.locator(".labs-explorer")
+        self.page.evaluate(_SCROLL, cell)
+        index = f'[data-windowed-list-index="{cell}"]'
+        shown = self.page.locator(f".jp-CodeCell{index} .labs-explorer")
         shown.locator("canvas[data-rev]").wait_for(timeout=60_000)
+        shown.scroll_into_view_if_needed()
         return shown
 
     def pressed(self, picture: Any, key: str, what: str = "data-rev") -> float:
