@@ -150,6 +150,7 @@ class MultiHeadAttention(torch.nn.Module):
             "torch.nn.MultiheadAttention",
             "torch.nn.functional.multi_head_attention_forward",
             "labs_lib.attention.multi_head.MultiHeadAttention",
+            "labs_lib.training.layers.AttentionLayer",
         ),
         hints=(
             "__init__ first: call super().__init__(), test the sizes and raise ValueError, then\n"
