@@ -18,9 +18,10 @@ FLOORS = [
     "exercises",
     "answers",
     "checking",
-    "bench widgets workbook",
+    "widgets workbook",
     "authoring",
     "grading",
+    "bench",
     "cli",
 ]
 
