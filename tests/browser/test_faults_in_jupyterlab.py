@@ -34,7 +34,7 @@ def test_an_explorer_that_was_off_the_screen_is_drawn_when_it_comes_into_view(lo
 
 def test_a_cell_that_runs_twice_shows_one_explorer_which_is_the_new_one(long_notebook):
     """ipywidgets 1904, ipympl 402: two figures, or the old one that nothing moves."""
-    cell = long_notebook.page.locator(".jp-CodeCell").nth(2)
+    cell = long_notebook.page.locator('.jp-CodeCell[data-windowed-list-index="2"]')
     select = f"{CURRENT}.content.activeCellIndex = 2"
     for _ in range(2):
         long_notebook.page.evaluate(select)
