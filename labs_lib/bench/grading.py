@@ -167,10 +167,12 @@ def _theirs(whole: nbformat.NotebookNode, course: Course) -> nbformat.NotebookNo
 
 def _call(folder: Path, *words: str) -> str:
     """Run nbgrader; its checks raise where they don't pass, as under nbval."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    steady = {"LABS_NBVAL": "1", "LABS_STATE": "off", "OMP_NUM_THREADS": "1", "PATH": path}
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *words, f"--course={folder}"],
         cwd=folder,
-        env=os.environ | {"LABS_NBVAL": "1", "LABS_STATE": "off", "OMP_NUM_THREADS": "1"},
+        env=os.environ | steady,
         capture_output=True,
         text=True,
         check=False,
