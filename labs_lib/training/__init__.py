@@ -9,6 +9,7 @@ same training runs on torch's attention, on the course's reference, or on a stud
     retrieval.py      the tasks of lab 01: two rules in one head, two targets for one head
     byte_text.py      a two-layer language model over bytes
     census.py         the same model, each of its heads looked at
+    growing.py        the same model, its heads watched while they learn, and cut afterwards
     pooling.py        the same model, its key/value heads merged after the training
     build_text.py     how the text in data/text was made
     runs.py           what a training leaves behind: Run and Record

@@ -7,6 +7,7 @@ import torch
 
 from labs_lib.training.byte_text import ByteText, text_hash
 from labs_lib.training.census import HeadCensus
+from labs_lib.training.growing import GrowingHeads
 from labs_lib.training.induction import Induction
 from labs_lib.training.layers import Attend
 from labs_lib.training.loop import Task, train
@@ -75,6 +76,12 @@ EXPERIMENTS: dict[str, Experiment] = {
             "without W_O": ByteText(output=False, steps=LONG),
             "without W_O, wider FFN": ByteText(output=False, d_ffn=288, steps=LONG),
         },
+    ),
+    "head_growth": Experiment(
+        question="When do heads take up their roles, and how many of them can go afterwards?",
+        claims=("C03", "C62"),
+        measure="loss",
+        variants={"n_head=8": GrowingHeads()},
     ),
     "no_op": Experiment(
         question="Where does a head's weight go when it has nothing to do?",

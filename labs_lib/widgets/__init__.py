@@ -10,6 +10,7 @@ head_split.py      lab 02: where each head lies in memory
 fused_slices.py    lab 03: the wide projection matrix, cut by head
 ledger.py          lab 04: which part of a model has the parameters, the operations, the bytes
 w_o_mixing.py      lab 05: which head wrote which number of the output
+training_scrub.py  lab 06: a small model's heads while they learn
 induction.py       lab 07: type a text, and see the jump to what came after the last time
 kv_cache.py        lab 08: what a token costs in the cache, and how long a text fits a card
 kernel_view.py     lab 09: what the warps of a kernel touch, one instruction after the other
