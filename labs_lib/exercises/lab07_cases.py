@@ -138,6 +138,11 @@ def call_copy(program: Callable[..., Any], case: Case) -> Any:
     q, k, v, behind, tokens, silent = case.args
 
     def logits_of(heads: Tensor) -> Tensor:
+        if heads.shape != q.shape:
+            raise ValueError(
+                "logits_of takes what the heads answer, [batch, n_head, seq, head_dim] = "
+                f"{[*q.shape]}; given was {[*heads.shape]}"
+            )
         return torch.tanh(heads).transpose(1, 2).flatten(2) @ behind  # [batch, seq, vocab]
 
     return program(q, k, v, logits_of, tokens, list(silent))

@@ -56,7 +56,7 @@ class Kernel:
         _check(grid, block, args)
         q, k, v, o, lse, *rest = args
         sizes = dict(zip(SIZES, rest, strict=True))
-        self.launches.append(sizes)
+        self.launches.append({**sizes, "tiles": grid[0]})
         n_head, n_kv_head, n_q, n_k, head_dim = rest[:5]
         q = _shaped("q", q, grid[2], n_head, n_q, head_dim).clone()
         k = _shaped("k", k, grid[2], n_kv_head, n_k, head_dim)
@@ -131,7 +131,7 @@ def launch_cases(rng: np.random.Generator) -> list[Case]:
 
     return [
         case("nine heads share three, a prompt", (9, 3), (7, 7)),
-        case("one new token", (6, 2), (1, 9)),
+        case("one new token", (6, 2), (1, 70)),
         case("three new tokens", (6, 3), (3, 8), head_dim=16),
         case("seventy queries: two blocks", (4, 2), (70, 70), batch=2),
         case("exactly one block", (2, 1), (64, 64)),
@@ -149,8 +149,25 @@ def call_launched(program: Callable[..., Any], case: Case) -> Any:
         raise TypeError(f"kernel_attention returns a function, not {type(attend).__name__}")
     first = attend(q, k, v, mask)
     again = attend(q, k.flip(2), v.flip(2), mask)
-    heads = ", ".join(str(launch["n_kv_head"]) for launch in kernel.launches)
-    return {"out": first, "with other keys": again, "key/value heads launched": heads}
+    heads, tiles = (
+        ", ".join(str(launch[name]) for launch in kernel.launches)
+        for name in ("n_kv_head", "tiles")
+    )
+    return {
+        "numbers that no block has written": _unwritten(first),
+        "out": first,
+        "with other keys": again,
+        "key/value heads launched": heads,
+        "blocks for each head": tiles,
+    }
+
+
+def _unwritten(out: Any) -> str:
+    """How much of an output is as the stand-in leaves what its blocks don't reach: not a number."""
+    if not isinstance(out, Tensor) or not out.is_floating_point():
+        return "none"
+    count = int(out.isnan().sum())
+    return f"{count:,} of {out.numel():,}" if count else "none"
 
 
 KERNEL_ATTENTION = Exercise(

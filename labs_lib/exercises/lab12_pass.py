@@ -124,6 +124,10 @@ def call_swapped(program: Callable[..., Any], case: Case) -> Any:
 def _logits_and_caches(returned: Any) -> tuple[Any, Any]:
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         raise TypeError("read returns two things: logits and the list of all layers' caches")
+    if isinstance(returned[1], tuple) and returned[1] and isinstance(returned[1][0], Tensor):
+        raise TypeError(
+            "read returns the cache of one layer; asked is a list of all layers' caches"
+        )
     return returned[0], returned[1]
 
 
@@ -153,7 +157,8 @@ class Reader:
 
     def __call__(self, ids: Tensor, caches: Caches = None) -> tuple[Tensor, Caches]:
         if not isinstance(ids, Tensor) or ids.ndim != 2 or ids.is_floating_point():
-            raise ValueError("read takes whole numbers [1, n], as a tensor")
+            given = [*ids.shape] if isinstance(ids, Tensor) else type(ids).__name__
+            raise ValueError(f"read takes whole numbers [1, n], as a tensor; given was {given}")
         if ids.shape[0] != 1 or ids.shape[1] == 0:
             raise ValueError(f"read takes ids [1, n] with at least one token, not {[*ids.shape]}")
         state, count = (torch.zeros_like(self.W[0]), 0) if caches is None else caches
@@ -176,7 +181,8 @@ class Draw:
 
     def __call__(self, p: Tensor) -> int:
         if not isinstance(p, Tensor) or p.ndim != 1:
-            raise ValueError("draw takes a vector of probabilities [vocab]")
+            given = [*p.shape] if isinstance(p, Tensor) else type(p).__name__
+            raise ValueError(f"draw takes a vector of probabilities [vocab]; given was {given}")
         if abs(float(p.sum()) - 1) > 1e-4 or float(p.min()) < 0:
             raise ValueError("what draw was given are no probabilities: they don't add up to 1")
         number = self.numbers[len(self.asked) % len(self.numbers)]
@@ -229,9 +235,11 @@ def call_generate(program: Callable[..., Any], case: Case) -> Any:
         written = program(reader, prompt.clone(), max_new, ends, **given)
         if not isinstance(written, Iterable) or isinstance(written, str):
             raise TypeError(f"generate returns a list of tokens, not {type(written).__name__}")
-        seen[name] = {"written": [int(token) for token in written]}
-        if draw is not None and draw.asked:
-            seen[name]["probabilities"] = torch.stack(draw.asked)
+        seen[name] = {"written": ", ".join(str(int(token)) for token in written) or "nothing"}
+        if draw is not None:
+            asked = {"draw was asked": f"{len(draw.asked)} times"}
+            odds = torch.stack(draw.asked) if draw.asked else torch.zeros(0)
+            seen[name] = {**asked, **seen[name], "probabilities": odds}
     return seen
 
 

@@ -53,6 +53,22 @@ def _interleaved(W_Q, W_K, W_V, W_O, n_head):
     return asks, columns(W_V) @ W_O.unflatten(0, (-1, n_head)).transpose(0, 1)
 
 
+def _reshaped(W_Q, W_K, W_V, W_O, n_head):
+    """Cuts heads by a direct reshape, which takes rows for heads."""
+    Q, K, V = (W.reshape(n_head, W.shape[0], -1) for W in (W_Q, W_K, W_V))
+    return Q @ K.mT, V @ _rows(W_O, n_head)
+
+
+def _divided_by_the_sum(W_Q, W_K, W_V, W_O, n_head):
+    A, B = _pairs(W_Q, W_K, W_V, W_O, n_head)
+    return norm(A[:, None] @ B.mT[None]) / (norm(A)[:, None] + norm(B))
+
+
+def _no_brackets(W_Q, W_K, W_V, W_O, n_head):
+    A, B = _pairs(W_Q, W_K, W_V, W_O, n_head)
+    return norm(A[:, None] @ B.mT[None]) / norm(A)[:, None] * norm(B)
+
+
 def _same_head_only(W_Q, W_K, W_V, W_O, n_head):
     return induction.composition_score(W_Q, W_K, W_V, W_O, n_head).diagonal().clone()
 
@@ -129,8 +145,25 @@ COMPOSITION_SCORE = Answer(
         Wrong(
             "other_way_round",
             _scores(lambda A, B: B @ A),
-            "The product is B A: what the later head's *queries* read of what the earlier one\n"
-            "writes. Asked are its keys.",
+            "The product is B A (or A^T B^T, which is as large): what the later head's *queries*\n"
+            "read of what the earlier one writes. Asked are its keys.",
+        ),
+        Wrong(
+            "a_turned",
+            _scores(lambda A, B: A.mT @ B),
+            "The product is A^T B (or B^T A, which is as large). It is B that has to be turned:\n"
+            "its second axis is what is written, and A's second axis is what keys read.",
+        ),
+        Wrong(
+            "divided_by_the_sum",
+            _divided_by_the_sum,
+            "It is divided by the sum of the two sizes. Asked is their product.",
+        ),
+        Wrong(
+            "no_brackets",
+            _no_brackets,
+            "It is divided by the size of A and then multiplied by that of B: in a / b * c only b\n"
+            "divides. Put brackets around the two.",
         ),
         Wrong(
             "rows_and_columns",
@@ -187,6 +220,12 @@ COMPOSITION_SCORE = Answer(
             _scores(pairs=_interleaved),
             "Every n_head-th column went to a head. A head's columns stand together, head_dim of\n"
             "them.",
+        ),
+        Wrong(
+            "reshaped_into_heads",
+            _scores(pairs=_reshaped),
+            "W_Q, W_K or W_V is reshaped to [n_head, d_model, head_dim] at once, which takes rows\n"
+            "for heads. A head has all rows and its own columns.",
         ),
         Wrong(
             "keys_alone",

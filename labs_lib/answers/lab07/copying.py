@@ -145,6 +145,29 @@ def _by_transposing(q, k, v, logits_of, tokens, silent):
     return lost[:, half:].mean()
 
 
+def _softmax_first(logits, tokens):
+    return _loss(logits.softmax(dim=-1), tokens)
+
+
+def _last_prediction(logits, tokens):
+    return F.cross_entropy(logits[:, -2], tokens[:, -1])
+
+
+def _first_copy_and_the_next(logits, tokens):
+    half = tokens.shape[1] // 2
+    return F.cross_entropy(logits[:, :half].flatten(0, 1), tokens[:, 1 : half + 1].flatten())
+
+
+def _not_flattened(logits, tokens):
+    half = tokens.shape[1] // 2
+    return F.cross_entropy(logits[:, half:-1], tokens[:, half + 1 :])
+
+
+def _cut_at_one_end(logits, tokens):
+    half = tokens.shape[1] // 2
+    return F.cross_entropy(logits[:, half:].flatten(0, 1), tokens[:, half + 1 :].flatten())
+
+
 ABLATE_AND_COPY = Answer(
     reference=induction.ablate_and_copy,
     wrong=(
@@ -176,6 +199,34 @@ ABLATE_AND_COPY = Answer(
             _with(loss=lambda logits, tokens: _loss(
                 logits[:, : tokens.shape[1] // 2], tokens[:, : tokens.shape[1] // 2], 0)),
             "This is the loss on the first copy. Asked is the second.",
+        ),
+        Wrong(
+            "first_copy_and_the_next",
+            _with(loss=_first_copy_and_the_next),
+            "These are the predictions made in the first copy. Asked are those of the second.",
+        ),
+        Wrong(
+            "last_prediction_only",
+            _with(loss=_last_prediction),
+            "Only the last prediction counts here. All that are made in the second copy do.",
+        ),
+        Wrong(
+            "softmax_first",
+            _with(loss=_softmax_first),
+            "The logits went through a softmax before the cross entropy, which makes one of its\n"
+            "own. Hand it the logits.",
+        ),
+        Wrong(
+            "not_flattened",
+            _with(loss=_not_flattened),
+            "F.cross_entropy takes axis 1 of [batch, places, vocab] for the vocabulary. Flatten\n"
+            "texts and places into one axis, of the logits and of the tokens.",
+        ),
+        Wrong(
+            "cut_at_one_end",
+            _with(loss=_cut_at_one_end),
+            "There is one prediction more than tokens in each text: what is predicted at the last\n"
+            "place has no token to compare with. Cut the logits at their end as well.",
         ),
         Wrong(
             "one_place_early",

@@ -122,6 +122,36 @@ def _first_text(weights, tokens, real=None):
     return induction.induction_score(weights[:1], tokens[:1], real)
 
 
+def _next_query(weights, tokens, real=None):
+    """Takes the row behind the query, as if the row of i spoke of token i - 1."""
+    counts = _counts(tokens, real)
+    counts = counts & (torch.arange(tokens.shape[1]) < tokens.shape[1] - 1)
+    return _mean(_at(weights.roll(-1, dims=2), _after(tokens)), counts)
+
+
+def _one_memory(weights, tokens, real=None):
+    """A dictionary that isn't emptied between texts."""
+    found, last = [], {}
+    for b, row in enumerate(tokens.tolist()):
+        for i, token in enumerate(row):
+            if token in last and (real is None or real[b, i]) and last[token] + 1 < len(row):
+                found.append(weights[b, :, i, last[token] + 1])
+            last[token] = i
+    return torch.stack(found).mean(dim=0)
+
+
+def _tensors_as_names(weights, tokens, real=None):
+    """A dictionary whose keys are tensors: none is ever found again."""
+    found = []
+    for b, row in enumerate(tokens):
+        last = {}
+        for i, token in enumerate(row):
+            if token in last:
+                found.append(weights[b, :, i, last[token] + 1])
+            last[token] = i
+    return torch.stack(found).mean(dim=0)
+
+
 def _includes_itself(weights, tokens, real=None):
     """Looks for the copy among all places up to the query: it finds the query."""
     place = torch.arange(tokens.shape[1])
@@ -177,6 +207,30 @@ INDUCTION_SCORE = Answer(
             _looks(lambda tokens: _last(tokens) - 1),
             "This is the weight on the token before the earlier copy. What came next stands on\n"
             "the other side.",
+        ),
+        Wrong(
+            "before_the_copy_and_round",
+            _looks(lambda tokens: (_last(tokens) - 1) % tokens.shape[1]),
+            "This is the weight on the token before the earlier copy. What came next stands on\n"
+            "the other side.",
+        ),
+        Wrong(
+            "the_next_query",
+            _next_query,
+            "This is the weight of query i + 1. The query that stands on the token itself is i;\n"
+            "only the key is one place further.",
+        ),
+        Wrong(
+            "one_memory_for_all_texts",
+            _one_memory,
+            "Copies are found in other texts of the batch: what has been seen isn't forgotten\n"
+            "when a new text begins.",
+        ),
+        Wrong(
+            "tensors_as_names",
+            _tensors_as_names,
+            "No copy was found in any text. Is it tensors that you look up in a dict or a set?\n"
+            "Two tensors are two keys, whatever they hold: tokens.tolist() gives numbers.",
         ),
         Wrong(
             "two_after",

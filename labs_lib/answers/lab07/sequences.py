@@ -55,6 +55,11 @@ def _by_search(block, times):
     return tokens, torch.tensor(copied)
 
 
+def _below_each_other(block, times):
+    tokens = block.repeat(times, 1)
+    return tokens, torch.arange(tokens.shape[1]) > block.shape[1]
+
+
 REPEATED_SEQUENCE = Answer(
     reference=induction.repeated_sequence,
     wrong=(
@@ -123,6 +128,36 @@ REPEATED_SEQUENCE = Answer(
             lambda block, times: (block.repeat(times, 1), _places(block, times) > block.shape[1]),
             "The texts come again, one below the other: the first axis grew. The copies belong\n"
             "behind each other, along the second.",
+        ),
+        Wrong(
+            "more_texts_and_their_places",
+            _below_each_other,
+            "The texts come again, one below the other: the first axis grew. The copies belong\n"
+            "behind each other, along the second.",
+        ),
+        Wrong(
+            "places_that_predict",
+            _copied(lambda block, times: (_places(block, times) >= block.shape[1])
+                    & (_places(block, times) < _places(block, times).numel() - 1)),
+            "Marked are places at which the next token can be copied. Asked are places whose own\n"
+            "token can be: all one further on.",
+        ),
+        Wrong(
+            "only_the_last",
+            _copied(lambda block, times: _places(block, times) > (times - 1) * block.shape[1]),
+            "Only the last copy counts here. From the second one on all can be copied, but for\n"
+            "the place where the second begins.",
+        ),
+        Wrong(
+            "batch_for_period",
+            _copied(lambda block, times: _places(block, times) > block.shape[0]),
+            "The number of texts is taken for the period. block is [batch, period].",
+        ),
+        Wrong(
+            "a_list_of_places",
+            lambda block, times: (
+                block.repeat(1, times), (_places(block, times) > block.shape[1]).tolist()),
+            "The places are a Python list. Asked is a tensor of bool.",
         ),
         Wrong(
             "backwards",

@@ -95,6 +95,11 @@ def _rolled(k, own):
     return torch.cat([k[:, :, :1], mixed[:, :, 1:]], dim=2)
 
 
+SHARES_FIT_NOWHERE = (
+    "own has one number for each head, and is lined up with the numbers or the places of k: the\n"
+    "last axes meet first. It needs more axes behind its own."
+)
+
 SMEAR_KEYS = Answer(
     reference=induction.smear_keys,
     wrong=(
@@ -167,6 +172,21 @@ SMEAR_KEYS = Answer(
             _own_by(2),
             "The shares line up with the places. Each head has its own share: own needs two more\n"
             "axes behind.",
+        ),
+        Wrong(
+            "shares_as_they_come",
+            lambda k, own: own * k[:, :, 1:] + (1 - own) * k[:, :, :-1],
+            SHARES_FIT_NOWHERE,
+        ),
+        Wrong(
+            "shares_as_they_come_behind",
+            lambda k, own: k[:, :, 1:] * own + k[:, :, :-1] * (1 - own),
+            SHARES_FIT_NOWHERE,
+        ),
+        Wrong(
+            "shares_one_axis_short",
+            lambda k, own: own[:, None] * k[:, :, 1:] + (1 - own[:, None]) * k[:, :, :-1],
+            SHARES_FIT_NOWHERE,
         ),
         Wrong(
             "one_share_for_all",

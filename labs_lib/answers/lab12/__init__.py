@@ -1,6 +1,6 @@
 """Lab 12: references, wrong programs and right programs.
 
-assemble.py  one layer's attention in five steps
+assemble.py, assemble_slips.py  one layer's attention in five steps
 weights.py   matrices out of a model's file
 swap.py      a model's pass with another attention
 writing.py   writing on, token by token
@@ -8,7 +8,7 @@ launch.py    lab 11's kernel in the place of attend
 quiz.py      the quiz questions
 """
 
-from .assemble import ASSEMBLE
+from .assemble_slips import ASSEMBLE
 from .launch import KERNEL_ATTENTION
 from .quiz import QUIZ
 from .swap import SWAP

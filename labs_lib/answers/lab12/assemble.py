@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..kit import Answer, Right, Wrong
+from ..kit import Right, Wrong
 
 
 class Assembled:
@@ -388,5 +388,3 @@ WRONG = (
         mix=lambda self, heads, W_O: Assembled.mix(self, heads[:, :, -1:], W_O)),
         "Only the last new token gets an answer. Every new token does."),
 )  # fmt: skip
-
-ASSEMBLE = Answer(reference=assemble, wrong=WRONG, right=RIGHT)

@@ -128,11 +128,34 @@ class _OneRoomForAll(Launched):
         return self.kept
 
 
+class _TilesOfKeys(Launched):
+    def attend(self, kernel, n_kv_head, q, k, v, mask):
+        self.n_k = k.shape[2]
+        return super().attend(kernel, n_kv_head, q, k, v, mask)
+
+    def grid(self, batch, n_head, n_q):
+        return math.ceil(self.n_k / 64), n_head, batch
+
+
+class _SharedHeadsInTheGrid(Launched):
+    def attend(self, kernel, n_kv_head, q, k, v, mask):
+        self.n_kv_head = n_kv_head
+        return super().attend(kernel, n_kv_head, q, k, v, mask)
+
+    def grid(self, batch, n_head, n_q):
+        return math.ceil(n_q / 64), self.n_kv_head, batch
+
+
 WRONG = (
     Wrong("first_copies", variant(once=lambda self, t, n: t[:, :n]),
         "k and v are cut to the first n_kv_head heads. Copies stand side by side, so these are\n"
         "mostly copies of head 0: take every (n_head // n_kv_head)-th head."),
     Wrong("every_n_kv_head_th", variant(once=lambda self, t, n: t[:, ::n][:, :n]),
+        "Every n_kv_head-th head is taken. A key/value head has n_head // n_kv_head copies, so\n"
+        "that is the step."),
+    Wrong("stepped_by_n_kv_head", variant(once=lambda self, t, n: t[:, ::n],
+        sizes=lambda self, q, k, n, mask: (
+            q.shape[1], n, *Launched.sizes(self, q, k, n, mask)[2:])),
         "Every n_kv_head-th head is taken. A key/value head has n_head // n_kv_head copies, so\n"
         "that is the step."),
     Wrong("last_copies", variant(once=lambda self, t, n: t[:, -n:]),
@@ -151,8 +174,8 @@ WRONG = (
         "never written. Round up."),
     Wrong("a_block_for_each_query", variant(block=lambda self, q: q.shape[2],
         grid=lambda self, b, h, n: (1, h, b)),
-        "A block has as many threads as there are queries. This kernel's blocks have 64, and\n"
-        "there are as many blocks as it takes."),
+        "The block hasn't 64 threads. That number is built into this kernel, whatever the sizes\n"
+        "are; there are as many blocks as it takes."),
     Wrong("one_block", variant(grid=lambda self, b, h, n: (1, h, b)),
         "There is one block for each head, whatever the length: from query 64 on nothing is\n"
         "written."),
@@ -163,6 +186,14 @@ WRONG = (
         grid=lambda self, b, h, n: (math.ceil(n / 64), b, h)),
         "The grid is (tiles, batch, n_head). The kernel takes blockIdx.y for the head and\n"
         "blockIdx.z for the text."),
+    Wrong("tiles_of_keys", _TilesOfKeys(),
+        "The grid counts keys. A block takes 64 queries; in a step of one token all other blocks\n"
+        "would find nothing to do."),
+    Wrong("a_tile_for_each_query", variant(grid=lambda self, b, h, n: (n, h, b)),
+        "There is a block for each query. A block takes 64 of them, so most find nothing to do."),
+    Wrong("shared_heads_in_the_grid", _SharedHeadsInTheGrid(),
+        "The grid has n_kv_head blocks along its second axis. It is query heads that are counted\n"
+        "there: the others' answers are never written."),
     Wrong("batch_forgotten", variant(grid=lambda self, b, h, n: (math.ceil(n / 64), h)),
         "The grid has no third number: only the first text of the batch gets blocks."),
     Wrong("never_causal", variant(causal=lambda self, q, k, mask: 0),

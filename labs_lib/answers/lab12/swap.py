@@ -212,6 +212,49 @@ class _OneCacheForAll(Swapped):
         return self.logits(model, x), [cache] * len(model.layers)
 
 
+def _one_norm_for_both(layer, attend, x):
+    out, new = attend(layer.norm_mlp(x))
+    x = x + out
+    return x + layer.mlp(layer.norm_mlp(x)), new
+
+
+def _attention_added_to_the_normed(layer, attend, x):
+    normed = layer.norm_attention(x)
+    out, new = attend(normed)
+    x = normed + out
+    return x + layer.mlp(layer.norm_mlp(x)), new
+
+
+def _mlp_added_to_the_normed(layer, attend, x):
+    out, new = attend(layer.norm_attention(x))
+    normed = layer.norm_mlp(x + out)
+    return normed + layer.mlp(normed), new
+
+
+def _mlps_answer_normed(layer, attend, x):
+    out, new = attend(layer.norm_attention(x))
+    x = x + out
+    return x + layer.norm_mlp(layer.mlp(x)), new
+
+
+def _only_remembered(model, attention):
+    """What has been read is kept in the function, and the caches that come in are not used."""
+    kept = [None] * len(model.layers)
+
+    def read(ids, caches=None):
+        x = model.embed[ids]
+        for number, layer in enumerate(model.layers):
+            out, kept[number] = attention(layer.norm_attention(x), number, kept[number])
+            x = x + out
+            x = x + layer.mlp(layer.norm_mlp(x))
+        return model.norm(x[:, -1]) @ model.embed.T, list(kept)
+
+    return read
+
+
+TO_THE_NORMED = (
+    "The answers are added to the normed x. The norm is for reading only: add to x itself."
+)
 RESIDUAL = (
     "What the attention (or the mlp) gives takes the place of x. It is added to x, so that what\n"
     "earlier layers wrote is still there."
@@ -221,7 +264,15 @@ WRONG = (
     Wrong("residual_forgotten", variant(layer=_layer(_no_residual)), RESIDUAL),
     Wrong("mlp_without_residual", variant(layer=_layer(_mlp_without_residual)), RESIDUAL),
     Wrong("added_to_the_normed", variant(layer=_layer(_added_to_the_normed)),
-        "The answers are added to the normed x. The norm is for reading only: add to x itself."),
+        TO_THE_NORMED),
+    Wrong("attention_added_to_the_normed", variant(layer=_layer(_attention_added_to_the_normed)),
+        TO_THE_NORMED),
+    Wrong("mlp_added_to_the_normed", variant(layer=_layer(_mlp_added_to_the_normed)),
+        TO_THE_NORMED),
+    Wrong("mlps_answer_normed", variant(layer=_layer(_mlps_answer_normed)),
+        "The mlp reads x without its norm, and its answer is normed. The norm comes before."),
+    Wrong("one_norm_for_both", variant(layer=_layer(_one_norm_for_both)),
+        "The attention reads norm_mlp(x). It has a norm of its own, norm_attention."),
     Wrong("attention_reads_unnormed", variant(layer=_layer(_unnormed)),
         "The attention reads x without its norm. norm_attention comes first."),
     Wrong("mlp_reads_unnormed", variant(layer=_layer(_mlp_unnormed)),
@@ -280,6 +331,9 @@ WRONG = (
     Wrong("goes_on_with_the_last_text", _RemembersTheText(),
         "A read without caches goes on with the text before: something is remembered between\n"
         "calls. Without caches a new text begins."),
+    Wrong("only_remembered", _only_remembered,
+        "What has been read is kept outside of read, and the caches that come in are not used: a\n"
+        "new text goes on with the one before. All that is known of a text is in its caches."),
     Wrong("last_norm_forgotten", variant(logits=lambda self, model, x: x[:, -1] @ model.embed.T),
         "The last norm is missing: model.norm comes before the tokens are compared with x."),
     Wrong("first_token", variant(

@@ -150,9 +150,41 @@ def _not_turned(*which):
     return turned
 
 
+def _k_as_q(tensors, layer, n_head, n_kv_head):
+    return Loaded()(tensors, layer, n_head, n_head)
+
+
+def _d_model_rows(tensors, layer, n_head, n_kv_head):
+    """Cuts the rows of attn_output, of which there are d_model, into heads."""
+    found = Loaded()(tensors, layer, n_head, n_kv_head)
+    found["W_O"] = Loaded().apart(tensors[f"blk.{layer}.attn_output.weight"], n_head).T
+    return found
+
+
+def _inputs_of_w_o(tensors, layer, n_head, n_kv_head):
+    found = Loaded()(tensors, layer, n_head, n_kv_head)
+    found["W_O"] = Loaded().apart(found["W_O"], n_head)
+    return found
+
+
+def _columns_as_rows(tensors, layer, n_head, n_kv_head):
+    """Transposed first, and then reshaped as if outputs were rows still."""
+    found = variant(paired=())(tensors, layer, n_head, n_kv_head)
+    for name, heads in (("W_Q", n_head), ("W_K", n_kv_head)):
+        W = found[name]
+        pairs = W.reshape(heads, W.shape[1] // heads // 2, 2, -1)
+        found[name] = pairs.transpose(1, 2).reshape(W.shape)
+    return found
+
+
 PAIRS_APART = (
     "What a file keeps side by side has to be put apart in q and k: wanted are all first ones\n"
     "of a head, then all second ones."
+)
+
+CUT_ALONG_D_MODEL = (
+    "A matrix is cut into heads along an axis of d_model numbers: attn_output, which is in plain\n"
+    "order, or one that you turned round before. In the file a head is rows of attn_q or attn_k."
 )
 
 WRONG = (
@@ -178,7 +210,7 @@ WRONG = (
         "v's outputs are reordered as well. Values are never turned, and in the file they are in\n"
         "plain order."),
     Wrong("all_apart", variant(paired=tuple(NAMES)),
-        "All four are reordered. Only q and k are turned, so only they come in pairs."),
+        CUT_ALONG_D_MODEL),
     Wrong("paired_again", variant(apart=_other_way),
         "This is the way from halves to pairs, once more. Wanted is the way back: unflatten the\n"
         "rows as the file has them, pairs of two neighbours."),
@@ -195,6 +227,16 @@ WRONG = (
         "has n_kv_head heads of the same head_dim."),
     Wrong("group_size_for_k", _group_size,
         "k's rows are cut into n_head // n_kv_head blocks. k has n_kv_head heads."),
+    Wrong("k_cut_like_q", _k_as_q,
+        "k's rows are cut into n_head blocks. k has n_kv_head heads of the same head_dim."),
+    Wrong("d_model_rows_cut", _d_model_rows,
+        CUT_ALONG_D_MODEL),
+    Wrong("inputs_of_w_o_apart", _inputs_of_w_o,
+        "W_O is reordered as well. It reads values, which are never turned, so it is in plain\n"
+        "order."),
+    Wrong("columns_taken_for_rows", _columns_as_rows,
+        "The matrix is turned round first and then reshaped as if its outputs were rows still.\n"
+        "Put the rows of the file apart, then turn."),
     Wrong("inputs_apart", variant(apart=_columns_of_the_file),
         "The inputs are reordered, not the outputs: in the file an output is a row."),
     Wrong("layer_0_always", variant(take=_first_layer),

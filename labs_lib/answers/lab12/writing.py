@@ -200,6 +200,11 @@ def _with_temperature(probabilities):
     return variant(probabilities=lambda self, logits, t: probabilities(logits, t))
 
 
+NO_PROBABILITIES = (
+    "What draw is given doesn't add up to 1: logits, or probabilities that were divided by the\n"
+    "temperature afterwards. It wants the softmax of the divided logits."
+)
+
 WRONG = (
     Wrong("cache_never_engaged", variant(step=_whole_text_anew), READ_AGAIN),
     Wrong("whole_text_into_the_caches", variant(step=_whole_text_into_the_caches),
@@ -227,7 +232,8 @@ WRONG = (
     Wrong("end_is_returned", variant(ended=_end_too),
         "The end is returned with the text. It says that the text is over and is no part of it."),
     Wrong("never_ends", _NeverEnds(),
-        "Writing goes on after an end. Stop as soon as a token of ends is chosen."),
+        "Writing goes on after an end. Stop as soon as a token of ends is chosen. (ends holds\n"
+        "numbers: a tensor is never `in` it, so make a number of the token first.)"),
     Wrong("prompt_is_returned", _PromptToo(),
         "The prompt is returned with what was written. The new tokens alone are asked."),
     Wrong("one_too_many", _limited(1),
@@ -246,7 +252,13 @@ WRONG = (
         "draw is asked with the probabilities of temperature 1, whatever was given. Divide the\n"
         "logits: of probabilities that are divided and normed again nothing changes."),
     Wrong("logits_to_draw", _with_temperature(lambda z, t: z / t),
-        "draw is given logits. It wants probabilities: softmax of them."),
+        NO_PROBABILITIES),
+    Wrong("divided_after_the_softmax", _with_temperature(lambda z, t: z.softmax(-1) / t),
+        NO_PROBABILITIES),
+    Wrong("draws_without_a_temperature", variant(choose=lambda self, z, t, draw: int(
+            draw(self.probabilities(z, t)))),
+        "draw is asked at temperature 0 too, where there is none. Then the likeliest token is\n"
+        "written, and nothing is divided by 0."),
     Wrong("least_likely", variant(choose=lambda self, z, t, draw: int(z.argmin()) if not t
         else Writing.choose(self, z, t, draw)),
         "Without temperature the least likely token is written."),

@@ -1,0 +1,63 @@
+"""More wrong programs for one layer's attention in lab 12: slips where its parts meet."""
+
+from __future__ import annotations
+
+from ..kit import Answer, Wrong
+from .assemble import RIGHT, WRONG, Assembled, assemble, variant
+
+
+class _ResidualToo(Assembled):
+    """Adds x, which is the business of the model around the layer."""
+
+    def __call__(self, x, *more, **given):
+        out, pair = super().__call__(x, *more, **given)
+        return x + out, pair
+
+
+def _queries_from_zero(self, q, k, v, rotate, past):
+    return rotate(q, 0), rotate(k, past), v
+
+
+def _heads_for_past(self, cache):
+    return 0 if cache is None else cache[0].shape[1]
+
+
+def _mask_at_the_start_alone(self, new, tokens):
+    return Assembled.mask(self, new, tokens) if new == tokens else None
+
+
+def _as_often_as_heads(self, t, group):
+    return t.repeat_interleave(t.shape[1], dim=1)
+
+
+def _all_cut_alike(self, x, W, n_head, n_kv_head):
+    return [self.split(x @ W[name], n_head) for name in ("W_Q", "W_K", "W_V")]
+
+
+CUT_ALIKE = (
+    "W_K and W_V are cut into n_head heads, which makes them too narrow. They hold n_kv_head\n"
+    "heads of the same head_dim as the queries'."
+)
+
+SLIPS = (
+    Wrong("residual_added", _ResidualToo(),
+        "x is added to what is returned. Asked is only what the attention adds; the model around\n"
+        "it does the sum."),
+    Wrong("queries_from_zero", variant(turn=_queries_from_zero),
+        "The keys are turned from `past` on and the queries from 0. A query stands where its own\n"
+        "key stands."),
+    Wrong("heads_for_past", variant(past=_heads_for_past),
+        "`past` is the number of heads in the cache. The kept tokens are on its axis 2:\n"
+        "[batch, n_kv_head, past, head_dim]."),
+    Wrong("mask_at_the_start_alone", variant(mask=_mask_at_the_start_alone),
+        "With a cache there is no mask. One new token may see all, but of several the first must\n"
+        "not see the second."),
+    Wrong("copies_as_heads", variant(share=_as_often_as_heads),
+        "Each key/value head is copied n_kv_head times. A group has n_head // n_kv_head query\n"
+        "heads, so that is how many copies it takes."),
+    Wrong("all_cut_alike", variant(project=_all_cut_alike, share=lambda self, t, group: t),
+        CUT_ALIKE),
+    Wrong("all_cut_alike_and_repeated", variant(project=_all_cut_alike), CUT_ALIKE),
+)  # fmt: skip
+
+ASSEMBLE = Answer(reference=assemble, wrong=WRONG + SLIPS, right=RIGHT)
