@@ -34,6 +34,7 @@ from labs_lib.grading.sandbox import (
     bubblewrap,
     level,
     levels,
+    refused,
     write_kernelspec,
 )
 from labs_lib.grading.sandbox.__main__ import main as fence_as_kernelspec
@@ -609,6 +610,57 @@ def test_long_temporary_folders_do_not_break_the_sockets(tmp_path, monkeypatch, 
 
 
 warm_only = pytest.mark.skipif(not possible(), reason="needs Linux 5.8 and bubblewrap")
+
+
+@only_fenced
+def test_no_memory_is_held_unseen_and_nothing_is_kept_for_the_next(start_fenced):
+    if not refused.here():
+        assert not refused.AVAILABLE.exists() or refused.program() == b""
+        return
+    with start_fenced(Policy()) as kernel:
+        seen = kernel.run("""
+            import ctypes, os, socket
+            libc = ctypes.CDLL(None, use_errno=True)
+            def tried(call):
+                try:
+                    return call()
+                except OSError as error:
+                    return os.strerror(error.errno)
+            def answer(value):
+                return os.strerror(ctypes.get_errno()) if value == -1 else value
+            print(tried(lambda: os.memfd_create("held")))
+            print(answer(libc.shmget(0, 1 << 20, 0o1600)))
+            print(answer(libc.ptrace(16, os.getppid() or 2, 0, 0)))
+            print(tried(lambda: socket.socket(socket.AF_VSOCK)))
+            if not os.fork():
+                os._exit(0 if libc.unshare(0x10000000) == -1 else 1)
+            print(os.waitstatus_to_exitcode(os.wait()[1]))
+            print([s.fileno() > 2 for s in (*socket.socketpair(), socket.socket())])
+        """)
+    missing = os.strerror(refused.ENOSYS)
+    assert seen.splitlines() == [*[missing] * 4, "0", "[True, True, True]"]
+
+
+@only_fenced
+def test_a_kernel_can_neither_stop_nor_steer_what_ends_its_fence(start_fenced):
+    with start_fenced(Policy()) as kernel:
+        seen = kernel.run("""
+            import os, signal
+            above = os.getpid() - 1  # a warm kernel's fence has a shell in it; else bubblewrap
+            for meddle in (
+                lambda: os.kill(above, signal.SIGSTOP),
+                lambda: open(f"/proc/{above}/fd/0", "w").close(),
+            ):
+                try:
+                    meddle()
+                    print("done")
+                except PermissionError:
+                    print("refused")
+        """)
+        kernel.send("import os; os._exit(7)")
+        ended = kernel.ends_within(10)
+    if os.getuid() == 0:  # else both have the one user that there is; the filter still holds
+        assert ended and seen.splitlines() == ["refused", "refused"]
 
 
 @warm_only

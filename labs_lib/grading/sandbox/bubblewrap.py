@@ -49,13 +49,22 @@ def command(policy: Policy, room: Room, kernel: Sequence[str]) -> tuple[list[str
 def empty(policy: Policy, room: Room) -> tuple[list[str], dict[str, str]]:
     """The argv of the same fence with nobody in it yet, and the environment of its kernel.
 
-    It writes a line when it stands, and ends with the exit code that it reads.
+    It writes a line when it stands, and ends with the exit code that it reads. Where users can be
+    changed it is another one than the kernel's, which can neither stop nor steer it.
     """
-    fence, environment = _furnished(policy, room)
+    fence, environment = _furnished(policy, room, waiting=True)
     return [*fence, *WAITING], environment
 
 
-def _furnished(policy: Policy, room: Room) -> tuple[list[str], dict[str, str]]:
+def with_filter(argv: Sequence[str], descriptor: int | None) -> list[str]:
+    """A fence's argv, with the filter of system calls that a descriptor holds (see `refused`)."""
+    program, *rest = argv
+    return [program, *([] if descriptor is None else ["--seccomp", str(descriptor)]), *rest]
+
+
+def _furnished(
+    policy: Policy, room: Room, *, waiting: bool = False
+) -> tuple[list[str], dict[str, str]]:
     shared = [
         ["--perms", "0755", "--dir", "/labs"],
         ["--bind", str(room.sockets), "/labs/sockets"],
@@ -75,7 +84,8 @@ def _furnished(policy: Policy, room: Room) -> tuple[list[str], dict[str, str]]:
         handout=None if policy.handout is None else "/labs/course",
         run_json=None if room.run_json is None else "/labs/run.json",
     )
-    return _fence(policy, shared, room.uid), environment
+    uid = room.uid + 1 if waiting and room.uid is not None else room.uid
+    return _fence(policy, shared, uid), environment
 
 
 def probe(policy: Policy) -> str | None:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from labs_lib.grading.sandbox import levels, tree
+from labs_lib.grading.sandbox import levels, refused, tree
 from labs_lib.grading.sandbox.environment import clean_environment
 from labs_lib.grading.sandbox.policy import Policy
 
@@ -119,7 +119,7 @@ def fork_into(
     ends with the kernel, and with its exit code. Raises NoWarmKernel.
     """
     request = {"argv": list(argv), "environment": dict(environment)}
-    request |= {"limits": dict(limits), "uid": uid}
+    request |= {"limits": dict(limits), "uid": uid, "refused": refused.here().hex()}
     if fence.stdout.read(1) != b"\n":
         raise NoWarmKernel("the fence did not stand")
     inside = os.pidfd_open(tree.descendants(fence.pid)[-1])

@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict, Unicode
 
-from labs_lib.grading.sandbox import bubblewrap, levels, nursery, processes, tree
+from labs_lib.grading.sandbox import bubblewrap, levels, nursery, processes, refused, tree
 from labs_lib.grading.sandbox.policy import MIB, Policy
 from labs_lib.grading.sandbox.room import Room
 
@@ -89,15 +89,22 @@ class SandboxProvisioner(LocalProvisioner):
         return self.connection_info
 
     def _popen(self, cmd: Sequence[str], env: Mapping[str, str], pipes: int | None = None) -> None:
-        self.process = subprocess.Popen(
-            list(cmd),
-            stdin=pipes or subprocess.DEVNULL,
-            stdout=pipes or subprocess.DEVNULL,
-            stderr=self._errors,
-            cwd=str(self._room.home),
-            env=env,
-            start_new_session=True,
-        )
+        fenced = self.level.name == levels.BUBBLEWRAP
+        calls = refused.as_descriptor() if fenced else None
+        try:
+            self.process = subprocess.Popen(
+                bubblewrap.with_filter(cmd, calls),
+                stdin=pipes or subprocess.DEVNULL,
+                stdout=pipes or subprocess.DEVNULL,
+                stderr=self._errors,
+                cwd=str(self._room.home),
+                env=env,
+                pass_fds=() if calls is None else (calls,),
+                start_new_session=True,
+            )
+        finally:
+            if calls is not None:
+                os.close(calls)
 
     def _fork(self) -> bool:
         """Build the same fence with nobody in it and have the warm parent fork a kernel into it;

@@ -6,9 +6,10 @@ process that enters the namespaces of one fence, forks the kernel there, and wai
 kernel gives up every right before it opens its sockets; no line of a student runs before that, and
 none ever runs here.
 
-A request is one message: {"argv", "environment", "limits", "uid"} with three descriptors: a pidfd
-of a process inside the fence, the writing end of a pipe on which that process waits for the
-kernel's exit code, and the kernel's standard error. The answer is {"pid"} or {"trouble"}.
+A request is one message: {"argv", "environment", "limits", "uid", "refused"} with three
+descriptors: a pidfd of a process inside the fence, the writing end of a pipe on which that process
+waits for the kernel's exit code, and the kernel's standard error. The answer is {"pid"} or
+{"trouble"}.
 """
 
 import array
@@ -21,6 +22,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 
 IMPORTED = (
@@ -40,6 +42,7 @@ MESSAGE_BYTES = 1 << 20
 REAP_S = 1.0
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER, BPF_STEP_BYTES = 22, 2, 8
 CAPABILITY_VERSION_3 = 0x20080522
 NAMESPACES = {
     "user": 0x10000000,
@@ -159,6 +162,7 @@ def _become(request, home, errors):
         _redirect(errors)
         _limit(request["limits"])
         _drop(request["uid"])
+        _refuse(bytes.fromhex(request["refused"]))
         os.chdir(home)
         os.environ.clear()
         os.environ.update(request["environment"])
@@ -213,6 +217,17 @@ def _drop(uid):
         status = {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
     held = [int(value, 16) for name, value in status.items() if name.startswith("Cap")]
     if any(held) or status["NoNewPrivs"] != "1" or 0 in os.getresuid():
+        os._exit(126)
+
+
+def _refuse(program):
+    """Put a filter before every system call from here on; an empty one is none."""
+    if not program:
+        return
+    held = ctypes.create_string_buffer(program, len(program))
+    steps = len(program) // BPF_STEP_BYTES
+    described = struct.pack("HP", steps, ctypes.addressof(held))  # struct sock_fprog
+    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, described, 0, 0) != 0:
         os._exit(126)
 
 
