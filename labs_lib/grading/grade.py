@@ -79,6 +79,8 @@ def grade(
     bare = replace(_report(rows, courses, keys.seed, fence, left_out), own=own_reports(found))
     finished = extras.finish(bare, courses)
     reports.write(finished, out)
+    if results.trouble:
+        progress.say(f"{results.trouble}: the next run has to run some notebooks again")
     progress.say(_summary(finished, out, results.taken))
     return finished
 

@@ -32,8 +32,9 @@ from .names import file_names
 MADE_BY = "labs grade"
 RESULTS = "results.json"
 _WRITERS = 20
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-_AFTER_SEMICOLON = re.compile(r"(;\s*)([=+\-@])")
+_SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"  # also as they are written among wide letters
+_FORMULA = re.compile(rf"[\t\r\n]|\s*[{_SIGNS}]")
+_IN_ANOTHER_CELL = re.compile(rf"([;\t\r\n][\s\"]*)([{_SIGNS}])")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -261,9 +262,10 @@ def _strangers(out: Path) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Text that no spreadsheet runs, also where it takes a semicolon for the end of a cell."""
-    quoted = f"'{text}" if text.startswith(_FORMULA) else text
-    return _AFTER_SEMICOLON.sub(r"\1'\2", quoted).replace("\r", " ")
+    """Text that no spreadsheet runs, also where a semicolon, a tab or, since it takes no comma for
+    the end of a cell, the end of a line begins another one."""
+    quoted = f"'{text}" if _FORMULA.match(text) else text
+    return _IN_ANOTHER_CELL.sub(r"\1'\2", quoted).replace("\r", " ")
 
 
 def lab_of(exercise: str) -> str:

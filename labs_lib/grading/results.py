@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..cuda import compilers
+from ..errors import UsageError
 from ..notebook.cells import role
 from ..notebook.matching import Answer
 from .course import Course
@@ -26,7 +27,7 @@ from .sandbox import Limits
 from .versions import library_hash
 
 PACKAGES = ("torch", "numpy", "ipykernel", "ipython", "nbval", "pytest", "jupyter_client")
-KEPT = 16  # hexadecimal digits: 64 bits of each hash
+KEPT = 32  # hexadecimal digits of each hash: two answers with the same 64 bits could be made
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,14 @@ class Results:
 
     def __init__(self, path: Path, *, seed: int | None = None, again: bool = False) -> None:
         """Read what is there. With `seed`, only what was graded on it counts; with `again`,
-        nothing does."""
+        nothing does. `trouble` says why a line could not be written.
+
+        Raises:
+            UsageError: if the file can't be added to, or isn't this user's own.
+        """
         self.path = Path(path)
-        self.taken = 0
+        self.taken, self.trouble = 0, ""
+        _require_own(self.path)
         self._lock = threading.Lock()
         self._known: dict[Basis, list[Outcome]] = {}
         if not again:
@@ -79,7 +85,10 @@ class Results:
         return found
 
     def add(self, which: Basis, student: str, seed: int, outcomes: Iterable[Outcome]) -> None:
-        """Write a line at once, unless the machine failed: that is tried again next time."""
+        """Write a line at once, unless the machine failed: that is tried again next time.
+
+        What can't be written is run again next time; in this run it counts all the same.
+        """
         outcomes = list(outcomes)
         if any(outcome.status == "infrastructure" for outcome in outcomes):
             return
@@ -87,7 +96,10 @@ class Results:
         line["outcomes"] = [asdict(outcome) for outcome in outcomes]
         text = json.dumps(line, ensure_ascii=True).encode() + b"\n"
         with self._lock:
-            _append(self.path, text)
+            try:
+                _append(self.path, text)
+            except OSError as error:  # a full disk, say
+                self.trouble = f"{self.path} could not be written ({error.strerror or error})"
 
     def _read(self, seed: int | None) -> None:
         try:
@@ -105,6 +117,22 @@ class Results:
                 self._known[which] = outcomes
 
 
+def _require_own(path: Path) -> None:
+    """Whoever writes these lines gives marks: in a folder that others can write to, anybody could
+    lay down a file under this name."""
+    if not path.exists() and not path.is_symlink():
+        return
+    if path.is_symlink() or not path.is_file():
+        raise UsageError(f"{path} is no ordinary file; move it away, or give another --out")
+    if hasattr(os, "getuid") and path.stat().st_uid not in (0, os.getuid()):
+        raise UsageError(
+            f"{path} belongs to another user, who could have given marks in it; delete it, or give "
+            "another --out"
+        )
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise UsageError(f"{path} can't be written to; give another --out")
+
+
 def _append(path: Path, text: bytes) -> None:
     """One write of one line; a line that a kill cut off before gets its end."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +141,8 @@ def _append(path: Path, text: bytes) -> None:
         if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
             text = text if file.read(1) == b"\n" else b"\n" + text
-        file.write(text)
+        while text:  # a disk that is nearly full takes a part
+            text = text[file.write(text) :]
         os.fsync(file.fileno())
 
 

@@ -15,6 +15,7 @@ import nbformat
 import psutil
 import pytest
 
+from labs_lib.errors import UsageError
 from labs_lib.exercises import lab
 from labs_lib.grading import results as room
 from labs_lib.grading.course import Course, stub_of
@@ -149,6 +150,33 @@ def test_results_come_back_as_they_were_and_failures_of_the_machine_do_not(tmp_p
     assert again.find(BASIS, names[:1]) is None
     assert again.find(Basis("x", "b", "c"), names) is None
     assert Results(tmp_path / "r.jsonl", seed=2).find(BASIS, names) is None
+
+
+def test_only_the_instructors_own_file_says_what_was_graded(tmp_path, monkeypatch):
+    mine = tmp_path / "r.jsonl"
+    Results(mine).add(BASIS, "ann", 1, outcomes("fail"))
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(mine)
+    with pytest.raises(UsageError, match="no ordinary file"):
+        Results(link)
+    with pytest.raises(UsageError, match="no ordinary file"):
+        Results(tmp_path)
+    assert Results(mine).find(BASIS, ["lab00.a", "lab00.b"])
+    if hasattr(os, "getuid"):
+        me = os.getuid()
+        os.chown(mine, 12345, -1) if me == 0 else monkeypatch.setattr(os, "getuid", lambda: me + 1)
+        with pytest.raises(UsageError, match="belongs to another user"):
+            Results(mine)
+
+
+def test_a_result_that_can_not_be_written_is_said_and_costs_nobody(tmp_path, monkeypatch):
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(room, "_append", full)
+    results = Results(tmp_path / "r.jsonl")
+    results.add(BASIS, "ann", 1, outcomes("fail"))
+    assert "No space left" in results.trouble and not (tmp_path / "r.jsonl").exists()
 
 
 def test_two_graders_that_write_at_the_same_time_lose_no_line(tmp_path):
