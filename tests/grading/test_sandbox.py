@@ -664,6 +664,29 @@ def test_a_kernel_can_neither_stop_nor_steer_what_ends_its_fence(start_fenced):
 
 
 @warm_only
+def test_nobody_is_ended_who_took_a_dead_kernels_number(start_fenced):
+    with start_fenced(Policy()) as kernel:
+        provisioner = kernel.provisioner
+        forked = provisioner._forked
+        if forked is not None:
+            assert forked.pid in provisioner.everything()
+            stranger = subprocess.Popen(["/bin/sleep", "60"])
+            forked._pid = stranger.pid  # what psutil sees once the number is taken again
+            assert stranger.pid not in provisioner.everything()
+            kernel.manager.shutdown_kernel(now=True)
+            assert stranger.poll() is None
+            stranger.kill()
+            stranger.wait()
+
+
+def test_kernels_share_no_user(monkeypatch):
+    if sys.platform == "linux":
+        monkeypatch.setattr(os, "getuid", lambda: 0)
+        users = [bubblewrap.sandbox_uid() for _ in range(20)]
+        assert len({*users, *(user + 1 for user in users)}) == 40
+
+
+@warm_only
 def test_forked_kernels_are_strangers_to_each_other_and_to_chance(start_fenced):
     code = """
         import os, random, numpy, torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
@@ -19,6 +20,8 @@ SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 ETC = ("ld.so.cache", "alternatives", "fonts", "nsswitch.conf")
 HOME = "/home/student"
 PROBE_S = 20.0
+_USERS = 64  # user ids for each process of ours, two for a kernel
+_STARTED = itertools.count()
 WAITING = ("/bin/sh", "-c", 'echo; read -r code || code=1; exit "$code"')
 
 
@@ -27,15 +30,20 @@ class UnreadableTree(PermissionError):
 
 
 def sandbox_uid() -> int | None:
-    """A user id that nothing else on this machine has, or None where we may not change users."""
+    """A user id that nothing else on this machine has, or None where we may not change users.
+
+    The next one is free too. Each kernel has its own: Linux counts processes by user, so that one
+    with many would keep another from starting.
+    """
     if os.getuid() != 0:
         return None
-    wanted = 700_000_000 + os.getpid()
+    own = os.getpid() * _USERS + 2 * next(_STARTED) % _USERS
+    wanted = 700_000_000 + own
     with open("/proc/self/uid_map", encoding="ascii") as file:
         rows = [tuple(map(int, line.split())) for line in file]
-    if any(first <= wanted < first + count for first, _, count in rows):
+    if any(first <= wanted < first + count - 1 for first, _, count in rows):
         return wanted
-    return 20_000 + os.getpid() % 40_000
+    return 20_000 + own % 40_000
 
 
 def command(policy: Policy, room: Room, kernel: Sequence[str]) -> tuple[list[str], dict[str, str]]:

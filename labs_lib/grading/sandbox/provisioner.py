@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import psutil
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict, Unicode
 
@@ -46,7 +47,7 @@ class SandboxProvisioner(LocalProvisioner):
     _watcher: threading.Thread | None = None
     _errors: IO[bytes] | None = None
     _kernel: list[str] | None = None
-    _forked: int | None = None
+    _forked: psutil.Process | None = None
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Choose the fence, prepare its folder, and wrap the kernel's command line in it."""
@@ -113,7 +114,7 @@ class SandboxProvisioner(LocalProvisioner):
         self._popen(argv, environment, subprocess.PIPE)
         fence = self.process
         try:
-            self._forked = nursery.fork_into(
+            number = nursery.fork_into(
                 Path(self.warm),
                 fence,
                 argv=self._kernel,
@@ -123,7 +124,8 @@ class SandboxProvisioner(LocalProvisioner):
                 errors=self._errors.fileno(),
                 seconds=self._plan.limits.startup_s,
             )
-        except nursery.NoWarmKernel as trouble:
+            self._forked = psutil.Process(number)
+        except (nursery.NoWarmKernel, psutil.Error) as trouble:
             self._errors.write(f"{trouble}\n".encode())
             fence.kill()
             fence.wait()
@@ -135,9 +137,14 @@ class SandboxProvisioner(LocalProvisioner):
         return True
 
     def everything(self) -> list[int]:
-        """All processes of the kernel and of its fence that are alive now."""
+        """All processes of the kernel and of its fence that are alive now.
+
+        Who has a dead kernel's number now is a stranger: it is known by its time of birth.
+        """
         found = tree.descendants(self.process.pid)
-        return found if self._forked is None else [*found, *tree.descendants(self._forked)]
+        if self._forked is None or not self._forked.is_running():
+            return found
+        return [*found, *tree.descendants(self._forked.pid)]
 
     async def send_signal(self, signum: int) -> None:
         """Pass signals on, except the interrupt: that goes as a message, here it would end all."""
