@@ -195,8 +195,8 @@ def kernel_attention(kernel, n_kv_head):
     hints=(
         "Inside: def attend(q, k, v, mask=None), which makes room for o and lse, launches, and\n"
         "returns o. The sizes are those of q and k.",
-        "With n_head // n_kv_head copies of each key/value head side by side, every such step is\n"
-        "the first copy of the next one. What a step leaves is not contiguous.",
+        "Each key/value head stands n_head // n_kv_head times in a row. A slice with that step\n"
+        "takes the first copy of each; what a slice leaves is not contiguous.",
         "A grid counts blocks: n_q / 64 rounded up, and at least one. causal is 1 where there is\n"
         "a mask; the kernel puts its lower right corner where it belongs.",
     ),
