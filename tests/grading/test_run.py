@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from labs_lib.grading.run import STATUSES, CellRun, read_results, run_notebook
 from labs_lib.grading.run.observe import padded
 from labs_lib.grading.run.records import cut
 from labs_lib.grading.run.runner import _complete
-from labs_lib.grading.run.warm import shared
+from labs_lib.grading.run.warm import Warm, shared
 from labs_lib.grading.sandbox import Limits, Policy, level
 
 MIB = 1 << 20
@@ -344,6 +345,29 @@ def test_a_kernel_that_does_not_start_is_tried_again_and_costs_nobody(tmp_path):
     python = starter(tmp_path, failures=1)
     runs = run(tmp_path, right("one"), name="process-limits", python=python)
     assert of(runs, "one").status == "ok"
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["runs", "kernels"])
+def test_the_end_of_a_warm_parent_half_way_costs_nobody(tmp_path, which):
+    with Warm() as warm:
+        parent = warm.process if which == "runs" or warm.nursery is None else warm.nursery.process
+        waiting = "import time\ndef one():\n    return base + 2\ntime.sleep(2)"
+        whole = notebook(exercise("one", waiting), right("two"))
+        results = tmp_path / "out" / "cells.jsonl"
+
+        def kill():
+            while not (results.exists() and '"setup"' in results.read_text(encoding="utf-8")):
+                time.sleep(0.05)
+            parent.kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        runs = run_notebook(whole, policy=Policy(), out=tmp_path / "out", warm=warm)
+        killer.join()
+        assert parent.poll() is not None
+    assert [one.status for one in runs] == ["ok"] * 5
 
 
 @linux

@@ -42,7 +42,8 @@ def run_notebook(
     Code cells carry `labs: {exercise, role}` in their metadata, with the roles setup, answer,
     check and demo; check cells carry the tag nbval-check-output and the outputs to compare with.
     `compare=False` runs the checks without comparing: their stdout is then what to expect.
-    `warm` makes it soon: pytest and the kernels are forked.
+    `warm` makes it soon: pytest and the kernels are forked. After a failure of the machine all is
+    started from nothing.
     `out` receives cells.jsonl (as it goes), junit.xml and pytest.log; no expected value lies in
     any of them. Raises ValueError for a notebook that isn't prepared.
     """
@@ -58,7 +59,7 @@ def run_notebook(
     for attempt in range(1, ATTEMPTS + 1):
         found = level(policy)
         records.append(results, "attempt", number=attempt, **found._asdict())
-        ended = _run_once(notebook, policy, out, compare, warm)
+        ended = _run_once(notebook, policy, out, compare, warm if attempt == 1 else None)
         runs = _complete(cells, out, ended)
         if all(run.status != "infrastructure" for run in runs):
             break

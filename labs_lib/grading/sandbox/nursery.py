@@ -102,6 +102,12 @@ def possible(policy: Policy | None = None) -> bool:
     return release >= OLDEST_KERNEL and levels.level(policy).name == levels.BUBBLEWRAP
 
 
+def answers(parent: Path) -> bool:
+    """Whether a warm parent still listens at the socket `parent`."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        return connection.connect_ex(str(parent)) == 0
+
+
 def fork_into(
     parent: Path,
     fence: subprocess.Popen[bytes],

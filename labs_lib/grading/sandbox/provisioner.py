@@ -179,6 +179,8 @@ class SandboxProvisioner(LocalProvisioner):
         """Why the kernel is gone, as far as its watcher and its exit code tell."""
         if self._broken is not None:
             return self._broken
+        if self._forked is not None and not nursery.answers(Path(self.warm)):
+            return Death("infrastructure", "the kernel ended with its warm parent")
         code = self.exit_code if self.process is None else self.process.poll()
         signum = -code if code is not None and code < 0 else (code or 0) - 128
         if signum == XCPU:
