@@ -31,7 +31,7 @@ QUIZ = {
         "c",
         "Some random sets hurt as well, so several are drawn; and a loss that rises on every text\n"
         "says that the model is broken, not that it can't copy.",
-        a="Perhaps any seven heads would do the same. Some sets of random ones nearly do.",
+        a="Perhaps any seven heads would do as much harm. Only other sets of seven can tell.",
         b="Half of it. What if other heads did as much harm on both?",
         d="Then nothing works any more, whoever copies.",
     ),
