@@ -642,6 +642,33 @@ def test_no_memory_is_held_unseen_and_nothing_is_kept_for_the_next(start_fenced)
 
 
 @only_fenced
+@pytest.mark.parametrize("what", ["files", "sockets"])
+def test_memory_that_no_process_holds_is_limited(start_fenced, what):
+    takes = {
+        "files": "os.close(os.open(f'/tmp/{n}', os.O_CREAT))",
+        "sockets": "kept.append(socket.socketpair())",
+    }
+    with start_fenced(Policy()) as kernel:
+        kernel.send(f"""
+            import os, socket
+            kept, n = [], 0
+            for _ in range(6):
+                if {what == "sockets"} and os.fork():
+                    continue
+                while True:
+                    try:
+                        n += 1
+                        {takes[what]}
+                    except OSError:
+                        import time
+                        time.sleep(30)
+        """)
+        assert kernel.ends_within(25)
+        death = kernel.provisioner.death()
+    assert death.status == "memory" and what in death.sentence, death
+
+
+@only_fenced
 def test_a_kernel_can_neither_stop_nor_steer_what_ends_its_fence(start_fenced):
     with start_fenced(Policy()) as kernel:
         seen = kernel.run("""

@@ -17,7 +17,7 @@ import psutil
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict, Unicode
 
-from labs_lib.grading.sandbox import bubblewrap, levels, nursery, processes, refused, tree
+from labs_lib.grading.sandbox import bubblewrap, levels, nursery, processes, refused, tree, unseen
 from labs_lib.grading.sandbox.policy import MIB, Policy
 from labs_lib.grading.sandbox.room import Room
 
@@ -204,7 +204,7 @@ class SandboxProvisioner(LocalProvisioner):
         while process.poll() is None:
             try:
                 sealed = sealed or sys.platform == "win32" or self._room.seal()
-                self._broken = self._overstep()
+                self._broken = self._overstep(sealed)
             except (OSError, AttributeError):  # the folder is being removed: the end is near
                 pass
             if self._broken is not None:
@@ -215,7 +215,7 @@ class SandboxProvisioner(LocalProvisioner):
             except subprocess.TimeoutExpired:
                 continue
 
-    def _overstep(self) -> Death | None:
+    def _overstep(self, stands: bool) -> Death | None:
         limits, pids = self._plan.limits, self.everything()
         held = tree.memory(pids, limits.memory_bytes)
         if held > limits.memory_bytes:
@@ -223,6 +223,10 @@ class SandboxProvisioner(LocalProvisioner):
             return Death("memory", f"{held / MIB:.0f} MiB held where {allowed} are allowed")
         if len(pids) > limits.processes:
             return Death("crash", f"more than {limits.processes} processes were started")
+        if stands and len(pids) > 1 and self.level.name == levels.BUBBLEWRAP:
+            too_much = unseen.too_much(pids[-1])
+            if too_much:
+                return Death("memory", too_much)
         stranger = self._room.intruder()
         if stranger is not None:
             return Death("crash", f"{stranger!r} was written into the folder of the sockets")
