@@ -29,7 +29,7 @@ def files(pid: int) -> int:
     total = 0
     for folder in FOLDERS:
         with contextlib.suppress(OSError):
-            found = os.statvfs(f"/proc/{pid}/root/{folder}")
+            found = os.statvfs(os.path.join("/proc", str(pid), "root", folder))
             total += found.f_files - found.f_ffree
     return total
 
