@@ -52,6 +52,7 @@ class Extras:
         if self.received:
             self._received = read_received(self.received, self._policy.zone, self._class)
         found, left_out = collect(submissions, self._class, self._received.owners)
+        left_out += self._name_extensions({one.student for one in found})
         self._marks = self._read_marks(out, found, courses)
         self._earlier = earlier_outcomes(out / RESULTS)
         if self.late or self.received:
@@ -71,6 +72,19 @@ class Extras:
         if self.similarity:
             files |= similarity_files(self._found, courses)
         return replace(report, others=files)
+
+    def _name_extensions(self, students: set[str]) -> list[str]:
+        """Give extensions to students by any of their names; a sentence for each without one."""
+        named, nobody = {}, []
+        for name, table in self._policy.extensions.items():
+            student = name if name in students else self._class.find(name)
+            named[student or name] = table
+            if not student:
+                nobody.append(
+                    f"the late policy has an extension for {name!r}, whom nobody is called"
+                )
+        self._policy = replace(self._policy, extensions=named)
+        return nobody
 
     def _choose(self, submission: Submission, courses: Sequence[Course]) -> Submission:
         kept, timed = choose(submission, courses, self._policy, self._received)

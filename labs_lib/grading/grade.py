@@ -81,6 +81,9 @@ def grade(
     reports.write(finished, out)
     if results.trouble:
         progress.say(f"{results.trouble}: the next run has to run some notebooks again")
+    if left_out:
+        more = f", and {len(left_out) - 1} more in {out / reports.RESULTS}" * (len(left_out) > 1)
+        progress.say(f"to be known: {left_out[0]}{more}")
     progress.say(_summary(finished, out, results.taken))
     return finished
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from labs_lib.errors import UsageError
+from labs_lib.grading.extras import Extras
 from labs_lib.grading.lateness import moment, read_policy
 
 BERLIN = 'zone = "Europe/Berlin"\n'
@@ -109,6 +110,21 @@ def test_extensions_and_a_deadline_for_all_other_labs(policy):
     assert found.deadline("lab01", "bob") == at("2026-11-02T11:00:00Z")
     assert found.deadline("lab01", "ada") == at("2026-11-05T11:00:00Z")
     assert found.deadline("lab05", "ada") == at("2026-12-01T11:00:00Z")
+
+
+def test_an_extension_finds_a_student_by_any_name_and_says_when_it_finds_nobody(tmp_path):
+    (tmp_path / "class.csv").write_text("student,email\nada,ada@x.org\n", encoding="utf-8")
+    (tmp_path / "late.toml").write_text(
+        '[extensions."ADA@x.org"]\nlab01 = 2026-11-05T12:00:00\n'
+        "[extensions.bbo]\nlab01 = 2026-11-05T12:00:00\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "in" / "ada").mkdir(parents=True)
+    (tmp_path / "in" / "ada" / "lab01.ipynb").write_text("{}", encoding="utf-8")
+    extras = Extras(roster=tmp_path / "class.csv", late=tmp_path / "late.toml")
+    _, left_out = extras.collect(tmp_path / "in", tmp_path / "out", [])
+    assert extras._policy.deadline("lab01", "ada") == datetime(2026, 11, 5, 12, tzinfo=UTC)
+    assert [one for one in left_out if "bbo" in one] and not any("ADA" in one for one in left_out)
 
 
 @pytest.mark.parametrize(
