@@ -13,6 +13,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,7 @@ class StoredOracle:
         file = folder / f"{lab}.json"
         if not file.exists():
             return None
-        entries = json.loads(file.read_text(encoding="utf-8"))
-        with np.load(file.with_suffix(".npz"), allow_pickle=False) as archive:
-            return cls(entries, dict(archive))
+        return _read(file, file.stat().st_mtime_ns)
 
     def knows(self, name: str) -> bool:
         """Whether the exercise's outputs are stored."""
@@ -90,6 +89,25 @@ class StoredOracle:
         stored = self._arrays[leaf["array"]]
         double = leaf["kind"] == "tensor" and stored.dtype == np.float32
         return stored.astype(np.float64) if double else stored
+
+
+@lru_cache(maxsize=2)
+def _read(file: Path, _written: int) -> StoredOracle:
+    """A lab's stored outputs, read once: a check would spend most of its time on it."""
+    entries = json.loads(file.read_text(encoding="utf-8"))
+    return StoredOracle(entries, _Arrays(file.with_suffix(".npz").read_bytes()))
+
+
+class _Arrays(dict):
+    """Arrays by name, each unpacked when it is first asked for."""
+
+    def __init__(self, packed: bytes) -> None:
+        super().__init__()
+        self._archive = np.load(io.BytesIO(packed), allow_pickle=False)
+
+    def __missing__(self, name: str) -> np.ndarray:
+        self[name] = self._archive[name]
+        return self[name]
 
 
 def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, bytes]:
@@ -147,9 +165,8 @@ def _encode(observation: Observation, arrays: dict[str, np.ndarray]) -> dict[str
     for path, leaf in observation.leaves.items():
         entry: dict[str, Any] = {"kind": leaf.kind, "dtype": leaf.dtype}
         if leaf.kind in ("tensor", "array"):
-            entry["array"] = f"a{len(arrays)}"
             single = leaf.dtype == "float32" and leaf.value.dtype == np.float64
-            arrays[entry["array"]] = leaf.value.astype(np.float32) if single else leaf.value
+            entry["array"] = _put(leaf.value.astype(np.float32) if single else leaf.value, arrays)
         else:
             entry["value"] = leaf.value
         leaves[path] = entry
@@ -159,6 +176,14 @@ def _encode(observation: Observation, arrays: dict[str, np.ndarray]) -> dict[str
         "message": observation.message,
         "changed": list(observation.changed),
     }
+
+
+def _put(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
+    """Adds an array under a name made from its content: equal ones are kept once."""
+    told = f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+    name = hashlib.sha256(told).hexdigest()[:20]
+    arrays[name] = array
+    return name
 
 
 def _value_text(exercise: Exercise, got: list[Observation]) -> str:
