@@ -32,9 +32,9 @@ from .names import file_names
 MADE_BY = "labs grade"
 RESULTS = "results.json"
 _WRITERS = 20
-_SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"  # also as they are written among wide letters
-_FORMULA = re.compile(rf"[\t\r\n]|\s*[{_SIGNS}]")
-_IN_ANOTHER_CELL = re.compile(rf"([;\t\r\n][\s\"]*)([{_SIGNS}])")
+# Signs that begin a formula, also as they are written among wide letters.
+_FORMULA = re.compile("[\t\r\n]|\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
+_IN_ANOTHER_CELL = re.compile('([;\t\r\n][\\s"]*)([=+\\-@\uff1d\uff0b\uff0d\uff20])')
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
