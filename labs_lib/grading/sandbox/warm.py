@@ -234,7 +234,9 @@ def _refuse(program):
 def _refresh(environment):
     """Forget what was looked up elsewhere, and draw new random numbers."""
     import random
+    import tempfile
 
+    tempfile.tempdir = None  # the parent's own folder is out of reach here
     path = environment.get("PYTHONPATH")
     if path:
         sys.path[:0] = path.split(os.pathsep)
