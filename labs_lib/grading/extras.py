@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import UsageError
-from .attempts import Timed, choose
 from .course import Course
-from .exports import exports
-from .intake import Submission, collect
-from .lateness import LatePolicy, read_policy
-from .marks import Marks, earlier_outcomes, read_marks, review_csv
-from .names import Roster, read_roster, table_of
-from .received import Received, read_received
-from .report import RESULTS, Report, Row, lab_of
-from .similarity import similarity_files
+from .intake.attempts import Timed, choose
+from .intake.collect import Submission, collect
+from .intake.lateness import LatePolicy, read_policy
+from .intake.names import Roster, read_roster, table_of
+from .intake.received import Received, read_received
+from .reports.exports import exports
+from .reports.marks import Marks, earlier_outcomes, read_marks, review_csv
+from .reports.report import RESULTS, Report, Row, lab_of
+from .reports.similarity import similarity_files
 
 REVIEW = "review.csv"
 

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import UsageError
-from . import report as reports
+from .batch.loop import Loop
+from .batch.progress import Progress
+from .batch.results import Results
+from .batch.scheduler import executor
 from .course import Course, Names, chosen
+from .expected.keys import Keys
 from .extras import Extras
-from .keys import Keys
-from .loop import Loop
-from .own import own_reports
-from .progress import Progress
-from .report import Report, Row
-from .results import Results
+from .reports import report as reports
+from .reports.own import own_reports
+from .reports.report import Report, Row
 from .run.warm import shared
 from .sandbox import Limits
-from .scheduler import executor
 
 
 def grade(

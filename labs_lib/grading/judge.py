@@ -14,12 +14,12 @@ from typing import Any
 from ..cuda.magic import REMARK
 from ..exercises.kit import Exercise
 from ..notebook.matching import Answer
-from .kernel_text import MAX_CHARS
-from .key import Key
-from .printed import Printed, explain, masked
+from .expected.key import Key
+from .expected.printed import Printed, explain, masked
+from .reading.kernel_text import MAX_CHARS
+from .reading.structure import structure
+from .reading.transplant import kernel_text
 from .run import CellRun
-from .structure import structure
-from .transplant import kernel_text
 
 STATUSES = (
     "pass",

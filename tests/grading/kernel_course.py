@@ -11,10 +11,10 @@ import nbformat
 
 from labs_lib.authoring import handout
 from labs_lib.exercises import lab, registry
-from labs_lib.grading import candidates
-from labs_lib.grading import key as keys
 from labs_lib.grading.course import Course, stub_of
+from labs_lib.grading.expected import key as keys
 from labs_lib.grading.grade import grade
+from labs_lib.grading.intake import candidates
 from labs_lib.notebook.cells import KEY, cell_id, exercise_name, role
 
 CHECKING = Path(__file__).parents[1] / "checking"

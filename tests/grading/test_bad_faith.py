@@ -12,14 +12,15 @@ import pytest
 from pupils import COURSE, MASK, SDPA, STD, SUBMISSIONS, dump, find, new_cell, solved, write
 
 from labs_lib.checking.syntax import read
-from labs_lib.grading import candidates, intake
-from labs_lib.grading.candidates import parse, sort_files
 from labs_lib.grading.course import chosen
-from labs_lib.grading.intake import Handed, Submission, collect
+from labs_lib.grading.intake import candidates
+from labs_lib.grading.intake import collect as intake
+from labs_lib.grading.intake.candidates import parse, sort_files
+from labs_lib.grading.intake.collect import Handed, Submission, collect
 from labs_lib.grading.judge import outcome
-from labs_lib.grading.report import Report, Row, grades_csv
-from labs_lib.grading.structure import Structure, structure
-from labs_lib.grading.transplant import of_solution
+from labs_lib.grading.reading.structure import Structure, structure
+from labs_lib.grading.reading.transplant import of_solution
+from labs_lib.grading.reports.report import Report, Row, grades_csv
 from labs_lib.notebook import archives
 from labs_lib.notebook.bindings import MAX_CHARS, binds
 from labs_lib.notebook.cells import checked_exercise

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from labs_lib.grading.exports import CANVAS, NBGRADER, exports
+from labs_lib.grading.intake.lateness import Late
+from labs_lib.grading.intake.names import Roster, read_roster
 from labs_lib.grading.judge import Outcome
-from labs_lib.grading.lateness import Late
-from labs_lib.grading.names import Roster, read_roster
-from labs_lib.grading.report import Report, Row, write
+from labs_lib.grading.reports.exports import CANVAS, NBGRADER, exports
+from labs_lib.grading.reports.report import Report, Row, write
 
 DUE = datetime(2026, 10, 25, 22, 59, tzinfo=UTC)
 TITLES = {"lab90": "90 · One", "lab91": "91 · Two"}

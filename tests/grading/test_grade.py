@@ -37,8 +37,8 @@ from labs_lib.checking.verdict import judge
 from labs_lib.errors import UsageError
 from labs_lib.exercises import exercise, exercises
 from labs_lib.grading.grade import grade
+from labs_lib.grading.intake.names import file_names
 from labs_lib.grading.judge import STATUSES
-from labs_lib.grading.names import file_names
 from labs_lib.grading.sandbox import Limits
 
 LIMITS = Limits(cell_s=12, notebook_s=150, memory_bytes=2 << 30, output_bytes=1 << 20)
@@ -400,7 +400,7 @@ def test_without_labs_the_whole_course_is_the_maximum(tmp_path):
 
 
 def test_a_failure_of_the_grader_costs_no_student_anything(tmp_path, monkeypatch):
-    from labs_lib.grading import loop as room
+    from labs_lib.grading.batch import loop as room
 
     def fails(*_, **__):
         raise RuntimeError("out of descriptors")

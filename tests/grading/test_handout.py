@@ -26,7 +26,7 @@ from labs_lib.checking.verdict import source_of
 from labs_lib.errors import UsageError
 from labs_lib.exercises import exercises, lab, labs
 from labs_lib.grading.course import Course
-from labs_lib.grading.fingerprints import hashes
+from labs_lib.grading.reports.fingerprints import hashes
 from labs_lib.notebook.cells import exercise_name, role
 
 ROOT = Path(labs_lib.__file__).resolve().parents[1]

@@ -16,7 +16,7 @@ from labs_lib.cuda import build
 from labs_lib.cuda.reading import HEADERS
 from labs_lib.exercises import exercise, lab09_rules
 from labs_lib.exercises.kernels import drawn
-from labs_lib.grading.kernel_text import doubts
+from labs_lib.grading.reading.kernel_text import doubts
 
 TILED, TRANSPOSE = "lab09.scores_tiled", "lab09.transpose_without_conflicts"
 NAIVE = answer("lab09.scores_naive").reference.replace("scores_naive", "scores_tiled")

@@ -12,8 +12,8 @@ import pytest
 
 from labs_lib.errors import UsageError
 from labs_lib.exercises import labs
-from labs_lib.grading import names
-from labs_lib.grading.intake import collect
+from labs_lib.grading.intake import names
+from labs_lib.grading.intake.collect import collect
 from labs_lib.notebook import archives
 from labs_lib.notebook.reading import Unreadable
 

@@ -8,9 +8,9 @@ from labs_lib.answers import answer
 from labs_lib.checking.check import graded_text
 from labs_lib.exercises import exercise, lab
 from labs_lib.grading.course import Course
+from labs_lib.grading.expected.key import Key
+from labs_lib.grading.expected.places import choose
 from labs_lib.grading.judge import STATUSES, Outcome, judge
-from labs_lib.grading.key import Key
-from labs_lib.grading.places import choose
 from labs_lib.grading.run import CellRun
 from labs_lib.grading.sandbox import Policy
 from labs_lib.notebook.matching import Answer, Piece

@@ -9,13 +9,13 @@ from kernel_course import ANSWER, DOUBLE, KERNEL, RIGHT, graded, handed_in
 
 from labs_lib.answers import edited
 from labs_lib.cuda import BuildError
-from labs_lib.grading import key as keys
 from labs_lib.grading.course import stub_of
+from labs_lib.grading.expected import key as keys
 from labs_lib.grading.judge import judge, without_run
-from labs_lib.grading.kernel_text import doubts
+from labs_lib.grading.reading.kernel_text import doubts
+from labs_lib.grading.reading.structure import structure
+from labs_lib.grading.reading.transplant import kernel_text, transplant
 from labs_lib.grading.run import CellRun
-from labs_lib.grading.structure import structure
-from labs_lib.grading.transplant import kernel_text, transplant
 from labs_lib.notebook.cells import exercise_name, role
 from labs_lib.notebook.matching import Answer, Piece, match
 
@@ -177,7 +177,7 @@ def test_no_compiler_is_the_machines_fault_in_the_run_and_before_it(course, monk
     def without(*_, **__):
         raise BuildError("Kernels need a C++ compiler; sudo apt install g++")
 
-    monkeypatch.setattr("labs_lib.grading.keys.make_key", without)
+    monkeypatch.setattr("labs_lib.grading.expected.keys.make_key", without)
     found = graded(course, tmp_path, {"ann": handed_in(course)})["ann"]
     assert {one.status for one in found.values()} == {"infrastructure"}
     assert "apt install" in found[KERNEL].lines[0]

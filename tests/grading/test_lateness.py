@@ -8,7 +8,7 @@ import pytest
 
 from labs_lib.errors import UsageError
 from labs_lib.grading.extras import Extras
-from labs_lib.grading.lateness import moment, read_policy
+from labs_lib.grading.intake.lateness import moment, read_policy
 
 BERLIN = 'zone = "Europe/Berlin"\n'
 

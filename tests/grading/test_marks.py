@@ -10,13 +10,13 @@ from pupils import MASK, dump, released
 
 from labs_lib.errors import UsageError
 from labs_lib.grading.extras import Extras, marks_beside
-from labs_lib.grading.feedback import page
 from labs_lib.grading.grade import grade
+from labs_lib.grading.intake.names import Roster
 from labs_lib.grading.judge import Outcome
-from labs_lib.grading.marks import earlier_outcomes, read_marks, review_csv
-from labs_lib.grading.names import Roster
-from labs_lib.grading.report import RESULTS, Report, Row, grades_csv, junit_xml
-from labs_lib.grading.report import write as put
+from labs_lib.grading.reports.feedback import page
+from labs_lib.grading.reports.marks import earlier_outcomes, read_marks, review_csv
+from labs_lib.grading.reports.report import RESULTS, Report, Row, grades_csv, junit_xml
+from labs_lib.grading.reports.report import write as put
 
 MAXIMA = {"lab90.a": 2, "lab90.b": 1}
 HEAD = "student,exercise,points,comment,answer\n"

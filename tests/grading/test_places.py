@@ -14,10 +14,10 @@ from labs_lib.checking.observe import observe_all
 from labs_lib.exercises import exercise, exercises
 from labs_lib.exercises.inputs import uniform
 from labs_lib.exercises.kit import Case, Exercise
-from labs_lib.grading.places import choose
-from labs_lib.grading.rounding import PlacesError
+from labs_lib.grading.expected.places import choose
+from labs_lib.grading.expected.rounding import PlacesError
+from labs_lib.grading.reading.structure import structure
 from labs_lib.grading.run.records import STDOUT_CHARS
-from labs_lib.grading.structure import structure
 from labs_lib.notebook.matching import Answer as Matched
 from labs_lib.notebook.matching import Piece
 

@@ -20,13 +20,13 @@ from labs_lib.answers import answer
 from labs_lib.checking.syntax import read
 from labs_lib.checking.verdict import source_of
 from labs_lib.exercises import exercise, labs
-from labs_lib.grading import key as room
 from labs_lib.grading.course import Course, stub_of
+from labs_lib.grading.expected import key as room
 from labs_lib.grading.grade import grade
 from labs_lib.grading.judge import judge
+from labs_lib.grading.reading.transplant import CHECK_TAG
 from labs_lib.grading.run import run_notebook
 from labs_lib.grading.sandbox import Limits
-from labs_lib.grading.transplant import CHECK_TAG
 from labs_lib.notebook.cells import exercise_name, role
 from labs_lib.notebook.matching import Answer, Piece
 

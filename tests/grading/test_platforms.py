@@ -12,11 +12,11 @@ import pytest
 from pupils import COURSE, MASK, SCORES, dump, released, solved, write
 
 from labs_lib.errors import UsageError
-from labs_lib.grading.attempts import choose
-from labs_lib.grading.intake import collect
-from labs_lib.grading.lateness import LatePolicy
-from labs_lib.grading.names import Roster, read_roster
-from labs_lib.grading.received import Received, read_received
+from labs_lib.grading.intake.attempts import choose
+from labs_lib.grading.intake.collect import collect
+from labs_lib.grading.intake.lateness import LatePolicy
+from labs_lib.grading.intake.names import Roster, read_roster
+from labs_lib.grading.intake.received import Received, read_received
 
 SOLVED, STUB = dump(solved()), dump(released())
 ZONE = ZoneInfo("Europe/Berlin")
@@ -198,7 +198,7 @@ def test_attempts_are_chosen_lab_by_lab_and_an_unreadable_one_costs_no_other(tmp
 
 
 def test_one_attempt_is_never_read_to_know_its_time(tmp_path, monkeypatch):
-    from labs_lib.grading import attempts as room
+    from labs_lib.grading.intake import attempts as room
 
     monkeypatch.setattr(room, "look", lambda _: pytest.fail("it was read"))
     assert attempts(tmp_path, (9, SOLVED))[:2] == ([9], 9)

@@ -13,12 +13,13 @@ import pytest
 from labs_lib import cli
 from labs_lib.checking.observe import untouched_random_state
 from labs_lib.exercises import exercises, labs
-from labs_lib.grading import names, run
+from labs_lib.grading import run
 from labs_lib.grading.course import Course
-from labs_lib.grading.lateness import read_policy
-from labs_lib.grading.marks import read_marks
-from labs_lib.grading.printed import masked
-from labs_lib.grading.received import read_received
+from labs_lib.grading.expected.printed import masked
+from labs_lib.grading.intake import names
+from labs_lib.grading.intake.lateness import read_policy
+from labs_lib.grading.intake.received import read_received
+from labs_lib.grading.reports.marks import read_marks
 from labs_lib.notebook.cells import exercise_name, role
 
 ROOM = Path(inspect.getfile(run)).resolve().parents[1]

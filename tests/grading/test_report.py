@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_lib.errors import UsageError
-from labs_lib.grading import report as room
-from labs_lib.grading.feedback import page
 from labs_lib.grading.judge import Outcome
-from labs_lib.grading.report import Report, Row, check_target, grades_csv, junit_xml, write
+from labs_lib.grading.reports import report as room
+from labs_lib.grading.reports.feedback import page
+from labs_lib.grading.reports.report import Report, Row, check_target, grades_csv, junit_xml, write
 
 EVIL = "</p><script>alert('1')</script>&\"\x00\x1b[31m\ufffe\ud800 ok"
 

@@ -17,11 +17,11 @@ import pytest
 
 from labs_lib.errors import UsageError
 from labs_lib.exercises import lab
-from labs_lib.grading import results as room
+from labs_lib.grading.batch import results as room
+from labs_lib.grading.batch.results import Basis, Results
 from labs_lib.grading.course import Course, stub_of
 from labs_lib.grading.grade import finished_file, grade
 from labs_lib.grading.judge import Outcome
-from labs_lib.grading.results import Basis, Results
 from labs_lib.notebook.cells import role
 
 pytestmark = pytest.mark.slow

@@ -12,10 +12,10 @@ import pytest
 from test_resume import hand_in, lines
 
 from labs_lib.errors import UsageError
+from labs_lib.grading.batch.parcel import OtherVersion, Parcel, run_parcel
+from labs_lib.grading.batch.scheduler import Cores, executor
 from labs_lib.grading.grade import grade
-from labs_lib.grading.parcel import OtherVersion, Parcel, run_parcel
 from labs_lib.grading.sandbox import Limits
-from labs_lib.grading.scheduler import Cores, executor
 
 try:
     import distributed
@@ -50,7 +50,7 @@ def test_a_worker_with_another_course_refuses():
 
 @with_dask
 def test_a_scheduler_that_does_not_answer_is_one_sentence(monkeypatch):
-    monkeypatch.setattr("labs_lib.grading.scheduler.CONNECT_S", 1)
+    monkeypatch.setattr("labs_lib.grading.batch.scheduler.CONNECT_S", 1)
     with pytest.raises(UsageError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
         executor("tcp://127.0.0.1:1", None)
 

@@ -9,9 +9,9 @@ import time
 import pytest
 from pupils import COURSE, MASK, SCORES, SDPA, dump, solved, write
 
-from labs_lib.grading.fingerprints import WINDOW, K, hashes, tokens, winnowed
-from labs_lib.grading.intake import Handed, Submission
-from labs_lib.grading.similarity import alike, similarity_files
+from labs_lib.grading.intake.collect import Handed, Submission
+from labs_lib.grading.reports.fingerprints import WINDOW, K, hashes, tokens, winnowed
+from labs_lib.grading.reports.similarity import alike, similarity_files
 
 ORIGINAL = '''
 def causal_mask(seq_q, seq_k=None):

@@ -9,7 +9,7 @@ import pytest
 from nbval.plugin import find_comment_markers
 from pupils import BUDGET, COURSE, MASK, SCORES, find, new_cell, released, solved, write
 
-from labs_lib.grading.transplant import MARKERS, neutral, of_solution, transplant
+from labs_lib.grading.reading.transplant import MARKERS, neutral, of_solution, transplant
 from labs_lib.notebook.cells import exercise_name, role
 from labs_lib.notebook.matching import match
 

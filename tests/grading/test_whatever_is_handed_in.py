@@ -11,9 +11,9 @@ import time
 import pytest
 from pupils import COURSE, POINTS, WRONG_SCORES, dump, new_cell, released, solved
 
-from labs_lib.grading.candidates import parse, sort_files
-from labs_lib.grading.intake import Handed, Submission
-from labs_lib.grading.transplant import neutral, transplant
+from labs_lib.grading.intake.candidates import parse, sort_files
+from labs_lib.grading.intake.collect import Handed, Submission
+from labs_lib.grading.reading.transplant import neutral, transplant
 from labs_lib.notebook.cells import exercise_name, role
 from labs_lib.notebook.matching import match
 

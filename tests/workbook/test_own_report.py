@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
-from labs_lib.grading.feedback import page as feedback_page
 from labs_lib.grading.grade import grade
-from labs_lib.grading.intake import collect
-from labs_lib.grading.own import own_reports
-from labs_lib.grading.report import Report, Row
+from labs_lib.grading.intake.collect import collect
+from labs_lib.grading.reports.feedback import page as feedback_page
+from labs_lib.grading.reports.own import own_reports
+from labs_lib.grading.reports.report import Report, Row
 from labs_lib.workbook.own_report import (
     MOST_BYTES,
     MOST_CHARS,

@@ -36,7 +36,7 @@ def test_archive_holds_the_notebooks_and_who_sent_them(course):
 
 
 def test_graders_intake_knows_whose_archive_it_is(course):
-    from labs_lib.grading.intake import collect
+    from labs_lib.grading.intake.collect import collect
 
     archive = submit("ada", out=course.home / "upload.zip", now=NOON).archive
     (submission,), left_out = collect(archive)

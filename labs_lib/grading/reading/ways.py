@@ -1,0 +1,137 @@
+"""Ways around the names that an exercise forbids, told from an answer's syntax tree.
+
+A list of forbidden names can always be got round: by another name for the same thing, by a module
+that holds everything, by a string. What leads there is said, and a person looks; nothing here
+costs a point by itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...notebook.bindings import MAX_CHARS, bound_names, parse
+
+LIBRARY = "labs_lib"
+SHARED = ("checking", "config", "cuda", "errors", "plots")  # parts of it that hold no answer
+_PLAIN = {
+    "__future__", "abc", "collections", "copy", "dataclasses", "decimal", "einops", "enum",
+    "fractions", "functools", "itertools", "math", "matplotlib", "numbers", "numpy", "random",
+    "scipy", "string", "sys", "time", "typing", "warnings", "cmath", "statistics", "pprint",
+    "contextlib",
+}  # fmt: skip
+_TORCH = {"torch", "torch.nn", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft"}
+_OUTWARD = {
+    "_C", "ops", "jit", "onnx", "fx", "export", "library", "overrides", "modules", "os", "inspect",
+    "gc", "builtins", "operator", "pickle", "marshal", "runpy", "attrgetter", "methodcaller",
+    "__globals__", "__getattr__", "__closure__", "__code__", "__self__", "__wrapped__", "__mro__",
+    "__subclasses__", "__module__", "__loader__", "__spec__", "__reduce__", "__func__",
+    "__torch_function__", "__torch_dispatch__", "TorchFunctionMode", "TorchDispatchMode",
+}  # fmt: skip
+_ASSIGNED = re.compile(r"^([ \t]*)([\w\[][\w.,\[\] \t]*=[ \t]*)([%!].*)$", re.MULTILINE)
+_IPYTHON = re.compile(r"^[ \t]*[?/,;]|\?[ \t]*$", re.MULTILINE)
+_KIN = ("attention", "transformer")  # torch and others have many layers by such names
+_PUBLIC = "scaled_dot_product_attention"  # forbidden by its own name where it is, else allowed
+
+
+def in_python(text: str) -> str:
+    """A cell's text with IPython's cell magics and assigned magics as plain magic lines."""
+    if text.lstrip().startswith("%%"):
+        text = text.replace("%%", "%", 1)
+    return _ASSIGNED.sub(r"\1\2None\n\1\3", text)
+
+
+def opaque(text: str) -> bool:
+    """Whether a text that doesn't parse may be run all the same: too long to be read, or IPython's
+    own way of writing."""
+    return parse(text) is None and (len(text) > MAX_CHARS or bool(_IPYTHON.search(text)))
+
+
+def from_the_library(texts: Sequence[str]) -> list[str]:
+    """The modules of the course's library that an answer imports, but for those it is given."""
+    found = []
+    for module in (name for text in texts for name in _modules(text)):
+        root, *below = module.split(".")
+        if root == LIBRARY and (not below or below[0] not in SHARED):
+            found.append(module)
+    return list(dict.fromkeys(found))
+
+
+def around(texts: Sequence[str], forbidden: Iterable[str]) -> list[str]:
+    """What in the texts may lead to a forbidden thing by another name than its own."""
+    kin = [word for word in _KIN if any("attention" in name.casefold() for name in forbidden)]
+    found: list[str] = []
+    for text in texts:
+        found += [m for m in _modules(text) if not _usual(m)]
+        tree = parse(text)
+        if tree is None:
+            continue
+        own = {node.name for node in ast.walk(tree) if isinstance(node, _DEFINITIONS)}
+        found += [
+            name
+            for name, root in _taken(tree)
+            if name in _OUTWARD
+            or (root not in ("self", "cls") and name not in own and _suspicious(name, kin))
+        ]
+    return list(dict.fromkeys(found))
+
+
+def rebound(text: str) -> set[str]:
+    """Every name that a text may bind outside of its functions, by whatever statement."""
+    tree = parse(text)
+    names = bound_names(text)
+    waiting: list[ast.AST] = [tree] if tree is not None else []
+    names |= {n for node in _walk(tree) if isinstance(node, ast.Global) for n in node.names}
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)):
+            names |= {node.name} if node.name else set()
+        elif isinstance(node, ast.MatchMapping):
+            names |= {node.rest} if node.rest else set()
+        if not isinstance(node, (*_DEFINITIONS, ast.Lambda)):
+            waiting += ast.iter_child_nodes(node)
+    return names
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _walk(tree: ast.Module | None) -> Iterator[ast.AST]:
+    return iter(()) if tree is None else ast.walk(tree)
+
+
+def _usual(module: str) -> bool:
+    root = module.partition(".")[0]
+    return root in _PLAIN or root == LIBRARY or module in _TORCH
+
+
+def _suspicious(name: str, kin: Sequence[str]) -> bool:
+    private = name.startswith("_") and not name.endswith("__")
+    return private or (name != _PUBLIC and any(word in name.casefold() for word in kin))
+
+
+def _modules(text: str) -> Iterator[str]:
+    """Every module that a text imports, by its full name."""
+    for node in _walk(parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            inside = node.module == LIBRARY
+            yield from (f"{LIBRARY}.{a.name}" for a in node.names if inside)
+            yield from [] if inside else [node.module or ""]
+
+
+def _taken(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Each name taken from something, as an attribute or by import, and what it is taken from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node.attr, node.value.id if isinstance(node.value, ast.Name) else ""
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((alias.name, node.module or "") for alias in node.names)
+        elif isinstance(node, ast.MatchClass):
+            yield from ((name, "") for name in node.kwd_attrs)
+        elif isinstance(node, _DEFINITIONS) and node.name in _OUTWARD:
+            yield node.name, ""

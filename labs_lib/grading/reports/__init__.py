@@ -1,0 +1,1 @@
+"""What comes out: tables of marks, marks by hand, pages of feedback, what looks alike."""

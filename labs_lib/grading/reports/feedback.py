@@ -1,0 +1,151 @@
+"""One page of feedback per student: one HTML file, with all that a student wrote escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from itertools import groupby
+from typing import Protocol
+
+from ...workbook.own_report import OwnReport, fragment
+from ..intake.lateness import Late, number
+from ..judge import Outcome
+
+_WORDS = {
+    "pass": ("pass", "right"),
+    "fail": ("bad", "not right"),
+    "error": ("bad", "error"),
+    "timeout": ("bad", "too slow"),
+    "memory": ("bad", "too much memory"),
+    "crash": ("bad", "crash"),
+    "not-attempted": ("open", "not attempted"),
+    "wrong-assignment": ("open", "another lab's"),
+    "unreadable": ("bad", "unreadable"),
+    "needs-review": ("open", "under review"),
+    "infrastructure": ("open", "to be run again"),
+}
+_HINTED = ("fail", "error", "timeout", "memory")
+
+
+class Run(Protocol):
+    """What a page needs to know of the whole run."""
+
+    maximum: int
+    fence: str
+    titles: Mapping[str, str]
+    own: Mapping[str, OwnReport]
+    hints: Mapping[str, str]
+
+
+class Student(Protocol):
+    """What a page tells of one student."""
+
+    student: str
+    outcomes: Sequence[Outcome]
+    notes: Sequence[str]
+    files: Sequence[str]
+    late: Mapping[str, Late]
+    comment: str
+    total: float
+
+
+def page(row: Student, run: Run) -> str:
+    """The page of one student."""
+    undecided = sum(1 for one in row.outcomes if one.points is None)
+    waiting = f" ({undecided} still to be decided)" if undecided else ""
+    labs = [
+        _lab(lab, list(own), row.late.get(lab), run)
+        for lab, own in groupby(row.outcomes, key=lambda one: one.exercise.partition(".")[0])
+    ]
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta http-equiv="Content-Security-Policy" '
+            "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>Feedback for {_text(row.student)}</title>",
+            f"<style>{_style()}</style></head><body>",
+            f"<h1>Feedback for {_text(row.student)}</h1>",
+            f'<p class="total">{number(row.total)} of {run.maximum} points{waiting}</p>',
+            _paragraph("said", row.comment),
+            _list("Handed in", row.files),
+            _list("Noticed", row.notes),
+            *labs,
+            _own(run.own.get(row.student)),
+            f'<p class="quiet fence">{_text(run.fence)}</p>',
+            "</body></html>\n",
+        ]
+    )
+
+
+def _lab(lab: str, outcomes: Sequence[Outcome], late: Late | None, run: Run) -> str:
+    points = sum(one.points or 0 for one in outcomes) - (late.points if late else 0)
+    maximum = sum(one.maximum for one in outcomes)
+    title = _text(run.titles.get(lab, lab))
+    told = f"{number(max(0, points))} of {maximum} points"
+    return "\n".join(
+        [
+            f'<h2>{title} <span class="quiet">{told}</span></h2>',
+            _paragraph("quiet", late.told if late else ""),
+            *(_exercise(one, run.hints.get(one.exercise, "")) for one in outcomes),
+        ]
+    )
+
+
+def _exercise(one: Outcome, hint: str) -> str:
+    kind, word = _WORDS[one.status]
+    if one.mark is not None:
+        kind, word = ("pass" if one.is_right else "open"), "marked by hand"
+    points = "?" if one.points is None else number(one.points)
+    told = f" · {points} of {one.maximum}" if one.maximum else ""
+    wrong = one.status in _HINTED and not one.is_right
+    how = f"Found by {one.how}. " if one.how else ""
+    return "\n".join(
+        [
+            f'<h3><span class="mark {kind}">{_text(word)}</span> {_text(one.exercise)}'
+            f'<span class="quiet">{told}</span></h3>',
+            _paragraph("said", one.comment),
+            _paragraph("said", "\n".join(one.lines)),
+            _paragraph("quiet", f"Hint: {hint}" if hint and wrong else ""),
+            _paragraph("quiet", how + " ".join(map(_sentence, one.notes))),
+        ]
+    )
+
+
+def _paragraph(kind: str, text: str) -> str:
+    return f'<p class="{kind}">{_text(text)}</p>' if text.strip() else ""
+
+
+def _own(report: OwnReport | None) -> str:
+    """What a student's own notebook says of itself: shown, escaped, and said to count nothing."""
+    if report is None:
+        return ""
+    said = "Made on the student's own machine and not checked: it counts for no marks."
+    return f'<section class="own">{fragment(report)}<p class="quiet">{_text(said)}</p></section>'
+
+
+def _sentence(note: str) -> str:
+    return note[:1].upper() + note[1:]
+
+
+def _list(title: str, items: Sequence[str]) -> str:
+    if not items:
+        return ""
+    rows = "".join(f"<li>{_text(item)}</li>" for item in items)
+    return f'<p class="quiet">{title}:</p><ul class="quiet">{rows}</ul>'
+
+
+def _text(value: str) -> str:
+    """Escaped, and without characters that a page must not hold."""
+    kept = "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in value
+    )
+    return html.escape(kept, quote=True)
+
+
+@cache
+def _style() -> str:
+    return (resources.files(__package__) / "feedback.css").read_text(encoding="utf-8")

@@ -1,0 +1,175 @@
+"""Marks and comments that a person gives, in a file of their own that no run ever writes to.
+
+As CSV, with the columns `student`, `exercise`, `points`, `comment` and, if you like, `answer`; rows
+of `review.csv` can be copied there. As TOML:
+
+    [students.ada."lab01.causal_mask"]
+    points = 0.5
+    comment = "The idea is right; the mask is one off."
+
+Without an exercise (in TOML: `[students.ada]`, `comment = …`) a comment is on the whole hand-in.
+A mark wins over what the run found. `answer` is the fingerprint of the answer that was marked;
+where it is left out, it is that of the report which the mark was written beside.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import UsageError
+from ..intake.lateness import number
+from ..intake.names import Roster, normal, table_of
+from ..judge import Outcome
+from .report import cell
+
+_COLUMNS = {"student", "exercise", "points", "comment", "answer", "found"}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a person gave: points (None leaves them), a comment, the marked answer's fingerprint."""
+
+    points: float | None = None
+    comment: str = ""
+    answer: str = ""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Marks by (student, exercise), and comments on all that a student handed in."""
+
+    by_exercise: Mapping[tuple[str, str], Mark] = field(default_factory=dict)
+    overall: Mapping[str, str] = field(default_factory=dict)
+
+    def applied(
+        self, student: str, outcomes: Sequence[Outcome], earlier: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[Outcome, ...]:
+        """The outcomes with the marks put on, each flagged where what it marked has changed.
+
+        `earlier` holds the student's outcomes of the report before, by exercise.
+        """
+        made = []
+        for one in outcomes:
+            mark = self.by_exercise.get((student, one.exercise))
+            made.append(_marked(one, mark, earlier.get(one.exercise, {})) if mark else one)
+        return tuple(made)
+
+
+def read_marks(
+    path: Path, students: Sequence[str], maxima: Mapping[str, int], roster: Roster
+) -> Marks:
+    """Read a file of marks for a class and the exercises (with their most points) of the course.
+
+    Raises:
+        UsageError: if it can't be read, or names a student, an exercise or points that can't be.
+    """
+    by_exercise: dict[tuple[str, str], Mark] = {}
+    overall: dict[str, str] = {}
+    known = set(students)
+    for place, row in _rows(Path(path)):
+        student = normal(str(row.get("student", "")).strip())
+        student = student if student in known else roster.find(student) or student.lstrip("'")
+        exercise = str(row.get("exercise", "")).strip()
+        where = f"{place} of the marks {path}"
+        if student not in known:
+            raise UsageError(f"{where} is for {row.get('student')!r}, who handed in nothing")
+        comment = str(row.get("comment", "") or "").strip()
+        if not exercise:
+            overall[student] = comment
+        elif exercise not in maxima:
+            raise UsageError(f"{where} is for {exercise!r}, which is no exercise of these labs")
+        elif (student, exercise) in by_exercise:
+            raise UsageError(f"{where} marks {exercise} of {student} a second time")
+        else:
+            points = _points(row.get("points"), maxima[exercise], where)
+            if points is not None or comment:
+                answer = str(row.get("answer", "") or "").strip()
+                by_exercise[student, exercise] = Mark(points, comment, answer)
+    return Marks(by_exercise, overall)
+
+
+def earlier_outcomes(results: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """What the report before said, by student and exercise; nothing where there is none."""
+    try:
+        found = json.loads(results.read_text(encoding="utf-8"))
+        return {
+            row["student"]: {one["exercise"]: one for one in row["outcomes"]}
+            for row in found["students"]
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _marked(one: Outcome, mark: Mark, earlier: Mapping[str, Any]) -> Outcome:
+    of_answer, of_status = mark.answer, ""
+    same = earlier.get("mark") == mark.points and earlier.get("comment") == mark.comment
+    if same and earlier.get("marked_status"):
+        of_answer = of_answer or str(earlier.get("marked_answer", ""))
+        of_status = str(earlier["marked_status"])
+    elif earlier:  # written beside the report before, or one that we didn't see
+        of_answer = of_answer or str(earlier.get("answer", ""))
+        of_status = str(earlier.get("status", ""))
+    else:
+        of_answer, of_status = of_answer or one.answer, one.status
+    stale = ""
+    if of_answer != one.answer:
+        stale = "the answer has changed since it was marked"
+    elif of_status and of_status != one.status:
+        stale = f"the run found {of_status} when it was marked, and {one.status} now"
+    return replace(
+        one,
+        mark=mark.points,
+        comment=mark.comment,
+        stale=stale,
+        marked_answer=of_answer,
+        marked_status=of_status or one.status,
+    )
+
+
+def _points(value: Any, maximum: int, where: str) -> float | None:
+    text = str("" if value is None else value).strip()
+    if not text:
+        return None
+    try:
+        points = float(text.replace(",", "."))
+    except ValueError:
+        points = -1.0
+    if isinstance(value, bool) or not 0 <= points <= maximum:
+        raise UsageError(f"{where} gives {text!r} points; from 0 to {number(maximum)} can be given")
+    return points
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if path.suffix.lower() != ".toml":
+        rows, _ = table_of(path, "file of marks", ("student",))
+        strange = sorted({title for row in rows for title in row} - _COLUMNS)
+        if strange:
+            raise UsageError(f"the marks {path} have the column {strange[0]!r}, which isn't known")
+        yield from ((f"line {number}", row) for number, row in enumerate(rows, 2))
+        return
+    try:
+        students = tomllib.loads(path.read_text(encoding="utf-8-sig"))["students"]
+        for student, table in students.items():
+            for name, value in table.items():
+                row = {"exercise": name, **value} if isinstance(value, dict) else {name: value}
+                yield f"{student}, {name}", {"student": student, **row}
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise UsageError(f"the marks {path} can't be read as TOML: {error!r}") from error
+
+
+def review_csv(rows: Sequence[tuple[str, Outcome]]) -> str:
+    """What a person has to decide, as rows to be copied into the file of marks and filled in."""
+    text = io.StringIO(newline="")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["student", "exercise", "points", "comment", "answer", "found"])
+    for student, one in rows:
+        found = one.stale or f"{one.status}: {' '.join(one.lines)}"[:300]
+        table.writerow([cell(student), one.exercise, "", "", one.answer, cell(found)])
+    return text.getvalue()
