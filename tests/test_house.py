@@ -82,6 +82,22 @@ def test_imports_point_one_way(file):
         assert fine, f"{dotted(file)} imports {name}, which stands on floor {FLOOR_OF[other]}"
 
 
+GRADERS = ["sandbox", "run", "intake", "reading", "expected", "judge", "reports", "batch"]
+
+
+@pytest.mark.parametrize("file", [f for f in modules() if room(dotted(f)) == "grading"], ids=dotted)
+def test_rooms_of_the_grader_point_one_way(file):
+    def place(name):
+        return GRADERS.index(part) if (part := [*name.split("."), ""][2]) in GRADERS else None
+
+    own = place(dotted(file))
+    if own is None:  # the door and what it composes
+        return
+    for name in imports(file):
+        other = place(name) if name.startswith("labs_lib.grading.") else None
+        assert other is None or other <= own, f"{dotted(file)} imports {name}"
+
+
 def test_picture_of_the_house_shows_the_rooms_that_there_are():
     rooms = {room(dotted(file)) for file in modules()}
     assert set(FLOOR_OF) == rooms == set(house.WORDS)
