@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from labs_lib import paths
 from labs_lib.models import importance, outliers, roles, small_trials
+from labs_lib.models.atlas import measured_atlas
 from labs_lib.models.induction_study import measured_induction
 from labs_lib.models.loading import load
 from labs_lib.models.texts import PAIRS, PROSE, halves, passages
@@ -131,6 +132,7 @@ def measured_brackets(name: str, model: nn.Module) -> dict[str, Any]:
 Study = Callable[[str, nn.Module], dict[str, Any]]
 STUDIES: dict[str, Study] = {
     "roles": measured_roles,
+    "atlas": measured_atlas,
     "outliers": measured_outliers,
     "first_tokens": measured_first_tokens,
     "brackets": measured_brackets,

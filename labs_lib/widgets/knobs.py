@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from traitlets import Bool, Enum, Float, Int, TraitType
+from traitlets import Bool, Enum, Float, Int, TraitType, Unicode
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Knob:
         kind, low, high = self.spec["kind"], self.spec.get("low"), self.spec.get("high")
         if kind == "tick":
             made = Bool(self.value)
+        elif kind == "text":
+            made = Unicode(self.value)
         elif kind == "choice":
             made = Enum([value for _, value in self.spec["options"]], default_value=self.value)
         else:
@@ -53,10 +55,17 @@ def slider(
 
 
 def steps(
-    name: str, value: int, last: int, meaning: str, *, first: int = 0, pace: int = 700
+    name: str,
+    value: int,
+    last: int,
+    meaning: str,
+    *,
+    first: int = 0,
+    stride: int = 1,
+    pace: int = 700,
 ) -> Knob:
-    """A slider to `last` with buttons to play it, a step every `pace` milliseconds."""
-    spec = {"kind": "steps", "low": first, "high": last, "step": 1, "pace": pace}
+    """A slider to `last` with buttons to play it, `stride` further every `pace` milliseconds."""
+    spec = {"kind": "steps", "low": first, "high": last, "step": stride, "pace": pace}
     return _knob(name, value, meaning, spec)
 
 
@@ -70,6 +79,11 @@ def choice(name: str, options: Iterable[Any], meaning: str, *, value: Any = None
 def tick(name: str, value: bool, words: str) -> Knob:
     """A box to tick, with its words beside it."""
     return _knob(name, value, words, {"kind": "tick"})
+
+
+def text_line(name: str, value: str, meaning: str) -> Knob:
+    """A line of text to type."""
+    return _knob(name, value, meaning, {"kind": "text"})
 
 
 def _knob(name: str, value: Any, meaning: str, spec: dict[str, Any]) -> Knob:

@@ -34,7 +34,7 @@ function on_enter(does) {
 // A control of `knob` {kind, name, meaning, low, high, step, options}; `move(value)` is called when
 // it is moved. Gives {root, first, show(value), limit(low, high), still()}; a list offer(options), too.
 function control(knob, move) {
-  const kinds = { slider, choice, tick, steps };
+  const kinds = { slider, choice, tick, steps, text: text_line };
   return kinds[knob.kind](knob, move);
 }
 
@@ -105,6 +105,22 @@ function tick(knob, move) {
   };
 }
 
+function text_line(knob, move) {
+  const id = `labs-control-${Date.now().toString(36)}-${_made++}`;
+  const plain = { type: "text", autocomplete: "off", spellcheck: "false" };
+  const box = element("input", { ...plain, id, oninput: () => move(box.value) });
+  const label = element("label", { for: id, title: `${knob.name}: ${knob.meaning}` }, knob.name);
+  return {
+    root: element("div", { class: "labs-control labs-text" }, label, box),
+    first: box,
+    show(value) {
+      if (box.value !== value) box.value = value; // else the caret would go to the end
+    },
+    limit() {},
+    still() {},
+  };
+}
+
 // A slider with buttons to play it: first, back, play, on, last. Who asks for less motion is shown
 // the last step at once.
 function steps(knob, move) {
@@ -127,15 +143,15 @@ function steps(knob, move) {
     timer = setInterval(() => {
       const [value, , last] = at();
       if (value >= last) still();
-      else move(value + 1);
+      else move(value + knob.step);
     }, knob.pace ?? 700);
   }
   const named = (words, value) => button(words, () => go(value()), `${knob.name}: ${words}`);
   const buttons = [
     named("first", () => at()[1]),
-    named("back", () => Math.max(at()[1], at()[0] - 1)),
+    named("back", () => Math.max(at()[1], at()[0] - knob.step)),
     play,
-    named("on", () => Math.min(at()[2], at()[0] + 1)),
+    named("on", () => Math.min(at()[2], at()[0] + knob.step)),
     named("last", () => at()[2]),
   ];
   const row = element("div", { class: "labs-steps", role: "group", "aria-label": `play ${knob.name}` });

@@ -9,10 +9,14 @@
 //   asks(s): whether Python has to run a student's function for this setting; its answer comes as
 //     s.own {of, message, ...}, and draw is called with it once it is there
 //   partial: true where draw also shows something before that, with s.own null
+//   waits: what is said where Python doesn't answer
+//   picks(at, s, model): {name: value} that a click at {x, y} in a picture of `width` chooses, or null
+//   reads(at, s, model): what the pointer stands on there, in words, or ""
 
 const WIDEST = 1000;
 const NARROWEST = 280;
 const WAITING = "Python runs your function for this setting; without a kernel it can't.";
+const POINT = "Point at a cell to read it; click to choose it.";
 
 function explorer(spec) {
   return {
@@ -44,7 +48,9 @@ class Shown {
     this.offers = element("div", { class: "labs-offers" });
     this.canvas = element("canvas", { role: "img" });
     this.status = element("p", { role: "status", class: "labs-sentence" });
-    const parts = [row, this.offers, this.canvas, this.status];
+    this.reading = element("p", { "aria-hidden": "true", class: "labs-reading" });
+    const read = this.spec.reads ? [this.reading] : []; // the sentence says the same of what is chosen
+    const parts = [row, this.offers, this.canvas, ...read, this.status];
     const section = { class: "labs-explorer", role: "group", "aria-label": this.name };
     this.root = element("div", section, ...parts);
     this.el.append(this.root);
@@ -62,6 +68,32 @@ class Shown {
     this.restyled.observe(document.body, { attributes: true, attributeFilter });
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", this.again);
+    if (this.spec.picks) this.point();
+  }
+
+  // A mouse or a finger chooses what the controls choose, too, and reads what it stands on.
+  point() {
+    const aside = () => this.read((this.at = null));
+    this.canvas.addEventListener("pointermove", (event) => this.read((this.at = event)));
+    this.canvas.addEventListener("pointerleave", aside);
+    this.canvas.addEventListener("click", (event) => {
+      const picked = this.under(event, this.spec.picks);
+      if (picked) this.move(picked);
+    });
+  }
+
+  // What `find` gives for the place of an event, where a picture is drawn; else null.
+  under(event, find) {
+    const { width } = this.drawn;
+    if (!event || !this.seen) return null;
+    const scale = width / this.canvas.clientWidth; // where the style sheet has made it smaller
+    return find({ x: event.offsetX * scale, y: event.offsetY * scale, width }, this.seen, this.model);
+  }
+
+  read() {
+    this.canvas.style.cursor = this.under(this.at, this.spec.picks) ? "pointer" : "";
+    const words = this.under(this.at, this.spec.reads ?? (() => "")) || POINT;
+    if (this.reading.textContent !== words) this.reading.textContent = words;
   }
 
   close() {
@@ -113,6 +145,7 @@ class Shown {
     }
     this.say(sentence, wrong);
     this.drawn = { width };
+    if (this.spec.picks) this.read();
     this.canvas.dataset.rev = ++this.rev;
   }
 
@@ -134,6 +167,7 @@ class Shown {
   // Draws what the settings say; gives the sentence, and whether something is wrong.
   picture(s, width) {
     const theme = theme_of(this.root);
+    this.seen = null;
     const broken = this.misfit(s);
     this.offer(broken);
     if (broken) {
@@ -151,6 +185,8 @@ class Shown {
       return [own.message, own.failed];
     }
     const sentence = this.spec.draw(pen, { ...s, own }, this.model);
+    this.seen = { ...s, own };
+    if (own) this.canvas.dataset.answered = this.rev;
     if (asks && !own) this.explain_later(sentence);
     return [sentence, own?.failed];
   }
@@ -170,7 +206,7 @@ class Shown {
   }
 
   explain_later(sentence = "") {
-    const words = [sentence, WAITING].filter(Boolean).join("\n");
+    const words = [sentence, this.spec.waits ?? WAITING].filter(Boolean).join("\n");
     this.waiting = setTimeout(() => this.say(words, false), 400);
   }
 
