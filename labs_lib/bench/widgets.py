@@ -21,11 +21,13 @@ EXPLORERS = (
     ("fused_slices", "fused_slices()", "head"),
     ("ledger", "ledger()", "n_layer"),
     ("w_o_mixing", "w_o_mixing(n_head=8, d_model=64)", "merge"),
+    ("training_scrub", "training_scrub()", "step"),
     ("kv_cache", "kv_cache()", "n_layer"),
     ("online_softmax", "play_row()", "step"),
     ("flash_tiles", "flash_tiles()", "step"),
     ("grid_fill", "grid_fill()", "batch"),
     ("kernel_view", "kernel_view(recorded.trace('transpose_tiled'))", "step"),
+    ("pipeline", "pipeline()", "new"),
 )
 ATLAS = ("head_atlas", "head_atlas()", "layer")
 _KEYS = ("ArrowRight", "ArrowLeft")

@@ -1,4 +1,7 @@
-"""Lab 12: the five steps of one layer's attention, with the shapes that go in and come out."""
+"""Lab 12: the five steps of one layer's attention, with the shapes that go in and come out.
+
+front/pipeline.mjs computes the same in the browser.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from ..config import AttentionConfig, nearest_n_head
-from ..plots.rows import split_bar
+from ..config import AttentionConfig
 from ..plots.style import COLOURS, INK
-from .panel import Panel, head_controls, slider
+from .explorer import Explorer
+from .knobs import head_knobs, slider
+from .rules import group_rule
 
 MOST_HEADS, MOST_WIDTH = 32, 2048
 
@@ -29,15 +33,22 @@ class Step:
 
 def pipeline(
     *, n_head: int = 9, d_model: int = 576, n_kv_head: int = 3, new: int = 7, past: int = 0
-) -> Panel:
-    """A panel of the five steps; at first it shows SmolLM2's layer as it reads seven tokens."""
-    controls = {
-        **head_controls(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
-        "n_kv_head": slider("n_kv_head", n_kv_head, 1, MOST_HEADS, "heads of keys and values"),
-        "new": slider("new", new, 1, 1024, "tokens that come in"),
-        "past": slider("past", past, 0, 8191, "tokens in the cache"),
-    }
-    return _Pipeline("The five steps of a layer's attention", controls, _draw, size=(9.0, 3.2))
+) -> Explorer:
+    """An explorer of the five steps; at first it shows SmolLM2's layer as it reads seven tokens."""
+    knobs = [
+        *head_knobs(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
+        slider("n_kv_head", n_kv_head, 1, MOST_HEADS, "heads of keys and values"),
+        slider("new", new, 1, 1024, "tokens that come in"),
+        slider("past", past, 0, 8191, "tokens in the cache"),
+    ]
+    return Explorer(
+        "The five steps of a layer's attention",
+        knobs,
+        _draw,
+        script="pipeline",
+        rules=(group_rule,),
+        size=(9.0, 3.2),
+    )
 
 
 def steps(config: AttentionConfig, new: int, past: int, batch: int = 1) -> list[Step]:
@@ -63,25 +74,8 @@ def steps(config: AttentionConfig, new: int, past: int, batch: int = 1) -> list[
     ]
 
 
-class _Pipeline(Panel):
-    def _picture(self) -> str:
-        message = super()._picture()
-        if self.legal:
-            n_head, n_kv_head = self.controls["n_head"].value, self.controls["n_kv_head"].value
-            if n_head % n_kv_head:
-                self.legal = False
-                self._offer("n_kv_head", nearest_n_head(n_head, n_kv_head), "n_head", n_head)
-        return message
-
-
 def _draw(figure: Figure, n_head: int, d_model: int, n_kv_head: int, new: int, past: int) -> str:
-    try:
-        config = AttentionConfig(d_model, n_head, n_kv_head)
-    except ValueError as error:
-        ax = figure.add_subplot()
-        split_bar(n_head, min(n_head, n_kv_head), ax=ax, title="These groups don't fit")
-        ax.set_xlabel(f"the {n_head} heads, to be shared out among {n_kv_head} keys")
-        return f"Not allowed: {error}."
+    config = AttentionConfig(d_model, n_head, n_kv_head)
     done = steps(config, new, past)
     _boxes(figure.add_subplot(), config, done, new, past)
     return "\n".join(_sentences(config, done, new, past))
@@ -113,8 +107,8 @@ def _boxes(ax: Axes, config: AttentionConfig, done: list[Step], new: int, past: 
     share = done[2].flops / sum(step.flops for step in done)
     keys = "key" if new + past == 1 else "keys"
     ax.set_title(
-        f"x is [1, {new}, {config.d_model}]; attending to {new + past:,} {keys} is {share:.0%} of "
-        "the work"
+        f"x is [1, {new}, {config.d_model}]; attending to {new + past:,} {keys} is "
+        f"{100 * share:.0f} % of the work"
     )
 
 

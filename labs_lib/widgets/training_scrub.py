@@ -1,10 +1,13 @@
-"""Lab 06: scrub through a small model's training and see each head take up its role."""
+"""Lab 06: scrub through a small model's training and see each head take up its role.
+
+The scores of all heads, roles and seeds are sent once; front/training_scrub.mjs plays them.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -16,36 +19,43 @@ from ..plots.style import COLOURS, INK
 from ..training.growing import N_WATCHED, ROLES, GrowingHeads, chance_scores, windows
 from ..training.records import load_record
 from ..training.runs import Run
-from .panel import Panel, choice
+from .explorer import Explorer
+from .knobs import choice, steps
 
 LINES = 4  # heads whose way is drawn
 
 
-def training_scrub(*runs: Run, role: str = "previous", step: int | None = None) -> Panel:
-    """A panel with a cell for every head of the byte model, as it stood at a step of its training.
+def training_scrub(*runs: Run, role: str = "previous", step: int | None = None) -> Explorer:
+    """An explorer with a cell for every head of the byte model, at any step of its training.
 
-    Without `runs` it shows the recorded ones; `rerun("head_growth").runs` shows yours.
+    Without `runs` it shows the recorded ones; `rerun("head_growth").runs` shows yours. Between two
+    looks at the heads the earlier one is shown. Raises ValueError for a run that was not watched.
     """
     runs = runs or tuple(load_record("head_growth").runs)
-    steps = [at for at, _ in runs[0].watched]
-    controls = {
-        "step": widgets.SelectionSlider(
-            options=[(f"{at:,}", at) for at in steps],
-            value=steps[-1] if step is None else step,
-            description="step",
-            tooltip="step: how far the training has come",
-            style={"description_width": "80px"},
-            layout=widgets.Layout(width="420px"),
-        ),
-        "role": choice("role", ROLES, "what a head may look at", value=role),
-        "seed": choice("seed", [run.seed for run in runs], "what the training began with"),
-    }
+    last = max(scores_over_steps(run, role)[0][-1] for run in runs)
+    first = last if step is None else step
+    stride = GrowingHeads.watch_every
+    knobs = [
+        steps("step", first, last, "how far the training has come", stride=stride),
+        choice("role", ROLES, "what a head may look at", value=role),
+        choice("seed", [run.seed for run in runs], "what the training began with"),
+    ]
     by_seed = {run.seed: run for run in runs}
 
     def draw(figure: Figure, step: int, role: str, seed: int) -> str:
         return _draw(figure, by_seed[seed], step, role)
 
-    return Panel("the heads of a small model while it learns", controls, draw, size=(9.0, 4.2))
+    return Explorer(
+        "The heads of a small model while it learns",
+        knobs,
+        draw,
+        script="training_scrub",
+        data={
+            "runs": {str(seed): _sent(run) for seed, run in by_seed.items()},
+            "chance": {role: chance(role) for role in ROLES},
+        },
+        size=(9.0, 4.2),
+    )
 
 
 def scores_over_steps(run: Run, role: str) -> tuple[list[int], np.ndarray]:
@@ -69,9 +79,23 @@ def chance(role: str) -> float:
     return chance_scores(windows(GrowingHeads(), N_WATCHED))[role]
 
 
+def _sent(run: Run) -> dict[str, Any]:
+    """What the browser is told of a run; scores are float64 [role, step, layer, head]."""
+    looks = {role: scores_over_steps(run, role) for role in ROLES}
+    at = looks[ROLES[0]][0]
+    scores = np.stack([found for _, found in looks.values()])
+    sizes = {name: run.config[name] for name in ("n_layer", "d_model", "n_head")}
+    return {**sizes, "at": at, "loss": [_loss(run, one) for one in at], "scores": scores.tobytes()}
+
+
+def _loss(run: Run, step: int) -> float:
+    return float(np.interp(step, *zip(*run.curve, strict=True)))
+
+
 def _draw(figure: Figure, run: Run, step: int, role: str) -> str:
-    steps, scores = scores_over_steps(run, role)
-    now = scores[steps.index(step)]  # [layer, head]
+    at, scores = scores_over_steps(run, role)
+    place = max(i for i, one in enumerate(at) if one <= max(step, at[0]))
+    step, now = at[place], scores[place]  # [layer, head]
     even = chance(role)
     top, bottom = figure.subplots(2, 1, height_ratios=(2, 3))
     heatmap(
@@ -87,13 +111,12 @@ def _draw(figure: Figure, run: Run, step: int, role: str) -> str:
     top.add_patch(
         Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, ec=COLOURS[1], lw=2.5)
     )
-    _draw_ways(bottom, steps, scores, step, even)
+    _draw_ways(bottom, at, scores, step, even)
     n_layer, n_head = now.shape
-    loss = float(np.interp(step, *zip(*run.curve, strict=True)))
     return (
         f"{n_layer} layers, d_model {run.config['d_model']}, n_head {n_head}; loss at this step "
-        f"about {loss:.2f} nats a byte. Head {best[1]} of layer {best[0]}, the best in the end, "
-        f"gives {now[best]:.2f} at step {step:,} and {scores[-1][best]:.2f} at the end; "
+        f"about {_loss(run, step):.2f} nats a byte. Head {best[1]} of layer {best[0]}, the best in "
+        f"the end, gives {now[best]:.2f} at step {step:,} and {scores[-1][best]:.2f} at the end; "
         f"by chance it would be {even:.2f}."
     )
 

@@ -172,4 +172,31 @@ EXPLORERS = (
         settings=({"off": 1}, {"n_head": 2}, {"n_head": 3}, {"n_head": 8, "merge": "without W_O"}),
         own=CONTRIBUTIONS,
     ),
+    Row(
+        "training_scrub",
+        "training_scrub()",
+        moves="step",
+        settings=(
+            {"step": 0},
+            {"step": 149, "role": "space", "seed": 1},
+            {"role": "same byte", "step": 50, "seed": 2},
+            {"role": "first", "step": 600, "seed": 0},
+        ),
+        illegal=None,
+        keys=("ArrowLeft", "ArrowRight"),
+    ),
+    Row(
+        "pipeline",
+        "pipeline()",
+        moves="new",
+        settings=(
+            {"new": 1, "past": 1023},
+            {"n_head": 12, "d_model": 768, "n_kv_head": 12},
+            {"n_kv_head": 5},
+            {"n_head": 32, "d_model": 2048, "n_kv_head": 1, "new": 1024, "past": 8191},
+            {"n_head": 1, "d_model": 8, "new": 1, "past": 0},
+            {"n_kv_head": 30},
+        ),
+        illegal=("n_kv_head", 5),
+    ),
 )
