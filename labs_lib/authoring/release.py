@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -158,7 +158,7 @@ def _passed(cell: NotebookNode) -> bool:
 
 
 @contextmanager
-def _checks_raise() -> Iterator[None]:
+def _checks_raise() -> Generator[None]:
     """Kernels started inside raise at a check that doesn't pass, as they do under nbval."""
     before = os.environ.get(UNDER_NBVAL)
     os.environ[UNDER_NBVAL] = "1"

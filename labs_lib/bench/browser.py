@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,7 +58,7 @@ def missing() -> str:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path) -> Generator[str]:
     """A JupyterLab server on `folder`, for as long as the block lasts; gives its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -82,7 +82,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def browsing() -> Iterator[Any]:
+def browsing() -> Generator[Any]:
     """A headless Chromium. Raises: Unavailable."""
     if missing():
         raise Unavailable(f"it needs a browser: {missing()}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 
 class TooSlow(BaseException):
@@ -13,7 +13,7 @@ class TooSlow(BaseException):
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Generator[None]:
     """Raise `TooSlow` inside after `seconds`, where the platform has interval timers.
 
     Only the main thread of a POSIX process can be interrupted so; elsewhere nothing is limited

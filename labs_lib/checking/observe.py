@@ -11,7 +11,7 @@ import copy
 import io
 import random
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -188,7 +188,7 @@ def _message(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None]:
     """Swallow what is printed or warned of, and restore torch's settings afterwards."""
     dtype, threads_grad = torch.get_default_dtype(), torch.is_grad_enabled()
     sink = io.StringIO()
@@ -206,7 +206,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def untouched_random_state() -> Iterator[None]:
+def untouched_random_state() -> Generator[None]:
     """Seed Python's, numpy's and torch's global generators inside; restore them afterwards."""
     states = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
     random.seed(0)

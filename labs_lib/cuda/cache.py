@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def _sweep(root: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Generator[None]:
     with open(path, "a+b") as file:
         start, told = time.monotonic(), False
         while not _try_lock(file):

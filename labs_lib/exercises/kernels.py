@@ -7,7 +7,7 @@ the rules of `kernel_rules` what it read, wrote and waited for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def unwritten(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 @contextmanager
-def drawn(seed: int) -> Iterator[None]:
+def drawn(seed: int) -> Generator[None]:
     """Inside of it `case_launch` draws the cases of this seed."""
     token = _SEED.set(seed)
     try:

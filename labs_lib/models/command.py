@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -108,7 +108,7 @@ def _console() -> Console:
 
 
 @contextmanager
-def _progress(console: Console, what: Entry) -> Iterator[fetch.Tell]:
+def _progress(console: Console, what: Entry) -> Generator[fetch.Tell]:
     """A bar with megabytes and time left, gone when the fetch ends; one line where it can't be."""
     if not console.is_terminal:
         yield _Once(console, what)

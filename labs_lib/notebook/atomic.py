@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 
@@ -27,7 +27,7 @@ def write_text(path: Path, content: str) -> None:
 
 
 @contextlib.contextmanager
-def temporary_beside(path: Path) -> Iterator[Path]:
+def temporary_beside(path: Path) -> Generator[Path]:
     """A fresh file name in the same folder; removed afterwards if it is still there."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
     os.close(handle)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -153,7 +153,7 @@ def schedule(step: int, steps: int) -> float:
 
 
 @contextmanager
-def at_most_threads(threads: int) -> Iterator[None]:
+def at_most_threads(threads: int) -> Generator[None]:
     """Use no more threads inside: on matrices this small, many threads only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(min(threads, before))
