@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from . import lab02_cases as cases
-from .kit import Exercise, Lab, Rule
+from .kit import Exercise, Lab, Rule, quiz
 
 LAB = Lab(
     number=2,
     slug="splitting_the_width",
     title="Splitting the width",
-    minutes=60,
+    minutes=80,
     question="How do 768 numbers a token become twelve heads of 64 without moving a byte, "
     "and which reshape looks right and isn't?",
 )
@@ -80,19 +80,15 @@ class HeadConfig:
         forbidden=("labs_lib.config.AttentionConfig",),
         minutes=12,
     ),
-    Exercise(
-        name="lab02.quiz_palm",
-        title="quiz: heads that are not d_model wide together",
-        kind="choice",
-        points=0,
-        stub='quiz_palm = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab02.quiz_palm",
+        "heads that are not d_model wide together",
+        {
             "a": "The residual addition fails: 12,288 numbers can't be added to 18,432.",
             "b": "W_O is 12,288 by 18,432, so the sum fits and nothing else has to change.",
             "c": "The missing 6,144 numbers are filled with zeros before the addition.",
             "d": "Neighbouring heads share columns, so that together they cover the width.",
         },
-        minutes=2,
     ),
     Exercise(
         name="lab02.split_heads",
@@ -127,19 +123,15 @@ def split_heads(x, n_head):
         ),
         minutes=8,
     ),
-    Exercise(
-        name="lab02.quiz_wrong_reshape",
-        title="quiz: which test sees a wrong reshape",
-        kind="choice",
-        points=0,
-        stub='quiz_wrong_reshape = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab02.quiz_wrong_reshape",
+        "which test sees a wrong reshape",
+        {
             "a": "The shape of the result is [2, 12, 10, 64].",
             "b": "The sum over all elements is the same before and after.",
             "c": "On an input of all ones the result equals the right one.",
             "d": "With all numbers different, token 3 of head 5 is x[:, 3, 320:384].",
         },
-        minutes=2,
     ),
     Exercise(
         name="lab02.merge_heads",
@@ -186,19 +178,15 @@ def strides_after_split(batch, seq, n_head, head_dim):
         ),
         minutes=8,
     ),
-    Exercise(
-        name="lab02.quiz_bytes_moved",
-        title="quiz: what a transpose costs",
-        kind="choice",
-        points=0,
-        stub='quiz_bytes_moved = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab02.quiz_bytes_moved",
+        "what a transpose costs",
+        {
             "a": "3 MiB: every number is written to its new place.",
             "b": "6 MiB: every number is read once and written once.",
             "c": "None: only the order of the sizes and strides changes.",
             "d": "256 bytes: one head_dim of numbers is swapped at a time.",
         },
-        minutes=2,
     ),
     Exercise(
         name="lab02.is_contiguous_per_head",
@@ -223,18 +211,14 @@ def is_contiguous_per_head(x):
         ),
         minutes=8,
     ),
-    Exercise(
-        name="lab02.quiz_strided_heads",
-        title="quiz: must a head lie in one piece",
-        kind="choice",
-        points=0,
-        stub='quiz_strided_heads = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab02.quiz_strided_heads",
+        "must a head lie in one piece",
+        {
             "a": "Copy the heads first: without that the product gives wrong numbers.",
             "b": "Copy the heads first: without that torch refuses the product.",
             "c": "Multiply as they lie: the product is told that rows are 768 numbers apart.",
             "d": "Multiply as they lie: the transpose has already put each head in one piece.",
         },
-        minutes=2,
     ),
 )

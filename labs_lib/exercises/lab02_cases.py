@@ -101,11 +101,20 @@ def layout_cases(rng: np.random.Generator) -> list[Case]:
 
 
 def call_head_dim(program: Callable[..., Any], case: Case) -> dict[str, Any]:
-    """The value with its type; for a pair to be refused, how it was refused."""
+    """The value with its type, or that it was refused; for a pair to be refused, how it was."""
     if case.name.startswith("refuse"):
         return _refusal(program, case)[0]
-    value = program(*case.args)
-    return {"head_dim": value, "of type": _type(value)}
+    try:
+        value = program(*case.args)
+    except ValueError:
+        return {"a legal pair is": "refused with ValueError", "head_dim": 0, "of type": "None"}
+    if isinstance(value, tuple):
+        return {
+            "a legal pair is": f"answered by {len(value)} values",
+            "head_dim": 0,
+            "of type": "tuple",
+        }
+    return {"a legal pair is": "taken", "head_dim": value, "of type": _type(value)}
 
 
 def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
@@ -155,6 +164,8 @@ def _refusal(program: Callable[..., Any], case: Case) -> tuple[dict[str, Any], s
     except ValueError as error:
         return {"refused with": "ValueError", "made instead": "nothing"}, str(error)
     except TypeError as error:
+        if str(error).startswith("exceptions must derive"):
+            raise  # as in `raise "a text"`: nobody meant a TypeError
         kind = "ValueError" if wrong_type else "TypeError"
         return {"refused with": kind, "made instead": "nothing"}, str(error)
     except Exception as error:

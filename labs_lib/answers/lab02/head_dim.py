@@ -35,6 +35,15 @@ def _raises(kind):
     return program
 
 
+def _refuses(when):
+    def program(d_model, n_head):
+        if when(d_model, n_head):
+            raise ValueError("a remainder")
+        return d_model // n_head
+
+    return program
+
+
 def _from_fraction(d_model, n_head):
     width = Fraction(d_model, n_head)
     if width.denominator != 1:
@@ -75,6 +84,30 @@ HEAD_DIM = Answer(
             lambda d_model, n_head: round(d_model / n_head),
             "This rounds to the nearest whole number, so that some pairs want more numbers than\n"
             "there are and some leave numbers over. Such pairs have to be refused.",
+        ),
+        Wrong(
+            "refuses_the_wrong_ones",
+            _refuses(lambda d_model, n_head: d_model % n_head == 0),
+            "This refuses the pairs that go together. The sign of `%` is what is left over; it is\n"
+            "0 where nothing is.",
+        ),
+        Wrong(
+            "remainder_upside_down",
+            _refuses(lambda d_model, n_head: n_head % d_model != 0),
+            "A pair that goes together is refused here. n_head % d_model divides the heads by the\n"
+            "width; the width is what is cut.",
+        ),
+        Wrong(
+            "quotient_and_remainder",
+            divmod,
+            "These are two numbers, the width and what is left over. One number is asked, and an\n"
+            "error where something is left over.",
+        ),
+        Wrong(
+            "returns_a_text",
+            lambda d_model, n_head: "ValueError" if d_model % n_head else d_model // n_head,
+            "With a remainder this returns a text, and the caller goes on with it. An error stops\n"
+            "the program where it is raised: the word for that is raise.",
         ),
         Wrong(
             "upside_down",

@@ -63,6 +63,23 @@ def _merge_by_hand(x):
     return out
 
 
+def _slots(start):
+    """A loop that writes head h to the places from start(h, head_dim) on."""
+
+    def merge(x):
+        batch, n_head, seq, head_dim = x.shape
+        out = x.new_zeros(batch, seq, n_head * head_dim)
+        for head in range(n_head):
+            out[..., start(head, head_dim) : start(head, head_dim) + head_dim] = x[:, head]
+        return out
+
+    return merge
+
+
+_into_one_slot = _slots(lambda head, head_dim: 0)
+_into_overlapping_slots = _slots(lambda head, head_dim: head)
+
+
 SPLIT_HEADS = Answer(
     reference=split_heads,
     wrong=(
@@ -123,6 +140,37 @@ SPLIT_HEADS = Answer(
             "n_head]. The token and the head have to change places.",
         ),
         Wrong(
+            "whole_width_for_each_head",
+            lambda x, n_head: x[:, None].expand(-1, n_head, -1, -1),
+            "Each head has all of a token's numbers here. The width is shared out: every number\n"
+            "goes to one head.",
+        ),
+        Wrong(
+            "cuts_the_tokens",
+            lambda x, n_head: torch.stack(x.chunk(n_head, dim=1), dim=1),
+            "This cuts the axis of the tokens into n_head pieces. Each head sees every token, and\n"
+            "some of its numbers: cut the last axis.",
+        ),
+        Wrong(
+            "all_axes_reversed",
+            lambda x, n_head: x.unflatten(2, (n_head, -1)).permute(3, 2, 1, 0),
+            "Rightly cut, but then all four axes were reversed, which is what .T does. Only two\n"
+            "of them change places.",
+        ),
+        Wrong(
+            "swapped_then_reshaped",
+            lambda x, n_head: x.transpose(1, 2).reshape(
+                x.shape[0], n_head, x.shape[1], x.shape[2] // n_head),
+            "The shape is right and the numbers are not: axes were moved, and then a reshape cut\n"
+            "the numbers anew, so that the rows of a head hold one number of several tokens. Cut\n"
+            "the width first; the swap comes last, and no reshape after it.",
+        ),
+        Wrong(
+            "a_float_as_a_size",
+            lambda x, n_head: x.view(*x.shape[:2], n_head, x.shape[2] / n_head).transpose(1, 2),
+            "The operator / always makes a float, and no shape takes one. Divide with //.",
+        ),
+        Wrong(
             "heads_before_batch_and_mixed",
             lambda x, n_head: x.reshape(
                 -1, n_head, x.shape[1], x.shape[2] // n_head).transpose(0, 1),
@@ -133,8 +181,9 @@ SPLIT_HEADS = Answer(
         Wrong(
             "by_hand",
             _split_by_hand,
-            "This is the loop from above. It copies number by number, into a tensor that is\n"
-            "float32 whatever x is. To cut an axis and to swap two axes no loop is needed.",
+            "The numbers are in their places, but they are float32 whatever x is: that is what\n"
+            "torch.zeros makes, and .float() too. To cut an axis and to swap two axes nothing new\n"
+            "has to be made, and no number touched.",
         ),
         Wrong(
             "heads_backwards",
@@ -190,6 +239,19 @@ MERGE_HEADS = Answer(
             "holds several tokens of one head. Bring head and token into order first.",
         ),
         Wrong(
+            "direct_view",
+            lambda x: x.view(x.shape[0], x.shape[2], -1),
+            "view refuses to join axes that don't lie next to each other. Don't follow torch's\n"
+            "advice yet: a reshape straight from here would give the right shape with the wrong\n"
+            "numbers. First bring head and token into order.",
+        ),
+        Wrong(
+            "view_after_the_swap",
+            lambda x: x.transpose(1, 2).view(x.shape[0], x.shape[2], -1),
+            "The order is right. But after the swap the axes to be joined don't always lie next\n"
+            "to each other in memory, and view never copies; here a copy is needed.",
+        ),
+        Wrong(
             "numbers_interleaved",
             lambda x: x.permute(0, 2, 3, 1).flatten(2),
             "The heads are dealt out like cards: number 0 of every head, then number 1. They\n"
@@ -210,6 +272,42 @@ MERGE_HEADS = Answer(
             "averaged",
             lambda x: x.mean(1),
             "This is the mean of the heads. Merging computes nothing: all numbers stay.",
+        ),
+        Wrong(
+            "names_in_the_old_order",
+            lambda x: x.transpose(1, 2).reshape(x.shape[0], x.shape[1], -1),
+            "The second axis of the result is as long as there are heads. x comes as [batch,\n"
+            "n_head, seq, head_dim]: take seq from its third axis.",
+        ),
+        Wrong(
+            "read_as_batch_seq_n_head",
+            lambda x: x.flatten(2),
+            "The second axis of the result is as long as there are heads. x comes as [batch,\n"
+            "n_head, seq, head_dim]: head and number are joined, not token and number.",
+        ),
+        Wrong(
+            "joined_token_and_head",
+            lambda x: x.transpose(1, 2).flatten(1, 2),
+            "The axes are in order, but the wrong two were joined: token and head. Join head and\n"
+            "number, the last two.",
+        ),
+        Wrong(
+            "head_and_number_swapped",
+            lambda x: x.transpose(1, 3).reshape(x.shape[0], x.shape[2], -1),
+            "Head and number changed places, so that the last axis counts heads. Head and token\n"
+            "are the two to be swapped.",
+        ),
+        Wrong(
+            "slot_overwritten",
+            _into_one_slot,
+            "Every head was written to the same place, so that the last one is left and the rest\n"
+            "is empty. Head 1 begins where head 0 ends.",
+        ),
+        Wrong(
+            "slots_overlap",
+            _into_overlapping_slots,
+            "Head h was written from place h on, over the head before it. A head is head_dim\n"
+            "numbers long: where does head h begin?",
         ),
         Wrong(
             "not_joined",
@@ -240,8 +338,9 @@ MERGE_HEADS = Answer(
         Wrong(
             "by_hand_in_float32",
             _merge_by_hand,
-            "The numbers are in their places, but torch.zeros makes a float32 tensor whatever x\n"
-            "is. No new tensor has to be filled here: order the axes, then join two.",
+            "The numbers are in their places, but they are float32 whatever x is: that is what\n"
+            "torch.zeros makes, and .float() too. No new tensor has to be filled here: order the\n"
+            "axes, then join two.",
         ),
         Wrong(
             "batch_mixed",

@@ -97,6 +97,35 @@ STRIDES_AFTER_SPLIT = Answer(
             "A head has every n_head-th number here. The numbers of a head are neighbours.",
         ),
         Wrong(
+            "own_axis_counted",
+            lambda b, t, h, d: (b * t * h * d, h * d, t * h * d, d),
+            "Each of these is how far a whole axis reaches: it counts the axis itself. A stride\n"
+            "is one step along the axis, so only what lies inside it counts.",
+        ),
+        Wrong(
+            "own_axis_counted_and_not_swapped",
+            lambda b, t, h, d: (b * t * h * d, t * h * d, h * d, d),
+            "Each of these is how far a whole axis reaches: it counts the axis itself. A stride\n"
+            "is one step along the axis, so only what lies inside it counts.",
+        ),
+        Wrong(
+            "tokens_for_numbers",
+            lambda b, t, h, d: (t * h * d, t, h * d, 1),
+            "The next head is seq numbers away here. Within a token a head is followed by the\n"
+            "next: how many numbers does it hold?",
+        ),
+        Wrong(
+            "a_token_to_the_next_head",
+            lambda b, t, h, d: (t * h * d, h * d, h * d, 1),
+            "The next head is a whole token away here. The heads of a token lie inside it, side\n"
+            "by side.",
+        ),
+        Wrong(
+            "the_example",
+            lambda b, t, h, d: (8, 2, 4, 1),
+            "These are the strides of the example, whatever sizes come in.",
+        ),
+        Wrong(
             "the_sizes",
             lambda b, t, h, d: (b, h, t, d),
             "These are the sizes of the axes. A stride is a distance in memory.",
