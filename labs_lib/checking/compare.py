@@ -11,6 +11,11 @@ from ..exercises.kit import Exercise, Tolerance
 from .observe import Leaf, Observation
 
 MOST_PATHS = 6
+_NO_RETURN = " (a function that ends without return gives None)"
+_NO_GRADIENT = (
+    "Use the input itself: a copy in a new nn.Parameter or nn.Linear, .data, .detach() and",
+    "no_grad() hide from autograd what the output was made of.",
+)
 _NAN = "NaN comes from 0/0, inf/inf or (-inf) - (-inf), as in a softmax without any key."
 _NAN_OF_KERNELS = (
     "NaN: no thread wrote it (outputs and shared memory start as NaN), or it comes from 0/0 or "
@@ -79,7 +84,8 @@ def _difference_structure(want: Mapping[str, Leaf], got: Mapping[str, Leaf]) -> 
             "The gradient is lost on the way: the output no longer depends on the inputs for "
             "autograd. Leave out .detach(), .numpy() and no_grad()."
         )
-    return f"you returned {_structure(got)}; wanted is {_structure(want)}"
+    way_out = _NO_RETURN if _structure(got) == "None" else ""
+    return f"you returned {_structure(got)}; wanted is {_structure(want)}{way_out}"
 
 
 def _structure(leaves: Mapping[str, Leaf]) -> str:
@@ -103,7 +109,9 @@ def _describe(leaf: Leaf) -> str:
 def _difference_leaf(exercise: Exercise, path: str, want: Leaf, got: Leaf) -> list[str]:
     where = f"{path}: " if path else ""
     if want.kind != got.kind:
-        way_out = ""
+        if path.startswith("gradient of") and got.kind == "none":
+            return [f"The values are right, but no {path} arrives.", *_NO_GRADIENT]
+        way_out = _NO_RETURN if got.kind == "none" and not path else ""
         if want.kind == "tensor" and got.kind == "array":
             way_out = "; torch.from_numpy makes a tensor of it"
         return [f"{where}you returned {_describe(got)}; wanted is {_wanted(want)}{way_out}"]

@@ -33,3 +33,16 @@ def test_infinity_and_nan_equal_only_themselves(want, got):
     same = want == got or (math.isnan(want) and math.isnan(got))
     assert differs(want, got) != same
     assert differs(torch.tensor([1.0, want]), torch.tensor([1.0, got])) != same
+
+
+@pytest.mark.parametrize("want", [torch.ones(2), (1.0, 2.0)])
+def test_a_forgotten_return_is_named(want):
+    lines = difference(ITEM, Observation(flatten(want)), Observation(flatten(None)))
+    assert "ends without return" in lines[0]
+
+
+def test_an_input_that_no_gradient_reaches_is_named():
+    reached, lost = ({"gradient of W": one} for one in (torch.ones(2), None))
+    want, got = ({f"{p[2:-2]}": leaf for p, leaf in flatten(t).items()} for t in (reached, lost))
+    lines = difference(ITEM, Observation(want), Observation(got))
+    assert lines[0] == "The values are right, but no gradient of W arrives." and len(lines) == 3

@@ -64,6 +64,12 @@ def _heads_cut_anew(heads, W_O):
     return _contributions(heads.transpose(1, 2).reshape(batch, n_head, seq, head_dim), W_O)
 
 
+def _loop_over_the_batch(heads, W_O):
+    rows = W_O.split(heads.shape[3])
+    parts = [own @ block for own, block in zip(heads, rows, strict=False)]
+    return torch.stack(parts, dim=1)
+
+
 def _filled(heads, W_O):
     batch, n_head, seq, head_dim = heads.shape
     out = heads.new_empty(batch, n_head, seq, W_O.shape[1])
@@ -188,6 +194,31 @@ PER_HEAD_CONTRIBUTIONS = Answer(
             lambda heads, W_O: _contributions(heads, W_O).transpose(0, 1),
             "The contributions are right, as [n_head, batch, seq, d_model]. The batch stays in\n"
             "front; torch.stack can put the heads at axis 1.",
+        ),
+        Wrong(
+            "last_head_everywhere",
+            lambda heads, W_O: _contributions(heads, W_O)[:, -1:].expand(
+                -1, heads.shape[1], -1, -1),
+            "Every place holds what the last head adds: the loop writes over all heads in each\n"
+            "turn. Head h belongs at [:, h].",
+        ),
+        Wrong(
+            "steps_of_n_head",
+            _through_rows(lambda h, n_head, head_dim: [
+                (h * n_head + i) % (n_head * head_dim) for i in range(head_dim)]),
+            "Head h begins at row h * n_head. The heads before it have head_dim rows each, so it\n"
+            "begins at h * head_dim. Equal only where n_head is head_dim.",
+        ),
+        Wrong(
+            "batch_taken_for_heads",
+            _loop_over_the_batch,
+            "heads[h] is sequence h of the batch, not head h: the heads are axis 1.",
+        ),
+        Wrong(
+            "one_below_the_other",
+            lambda heads, W_O: _contributions(heads, W_O).flatten(1, 2),
+            "The contributions are right and stand one below the other, along seq. The heads need\n"
+            "an axis of their own: torch.stack makes one, torch.cat doesn't.",
         ),
         Wrong(
             "all_of_w_o",

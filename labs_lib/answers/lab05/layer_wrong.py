@@ -77,6 +77,38 @@ class _CheckedWhenRun(Parts):
         return super().forward(x, context, mask)
 
 
+class _ContextOrX(Parts):
+    def forward(self, x, context=None, mask=None):
+        return super().forward(x, context or x, mask)
+
+
+class _LengthOfContext(Parts):
+    def forward(self, x, context=None, mask=None):
+        heads = super().forward(x, context, mask)
+        return heads.reshape((x if context is None else context).shape)
+
+
+class _WideKV(Parts):
+    def make(self, d_model, kv_width):
+        super().make(d_model, d_model)
+
+    def split(self, x, n_head):
+        return super().split(x, self.n_head)
+
+    def share(self, x):
+        return x
+
+
+class _WithoutSuper(Parts):
+    def __init__(self, d_model, n_head, n_kv_head=None):
+        self.make(d_model, d_model)
+
+
+class _Pair(Parts):
+    def forward(self, x, context=None, mask=None):
+        return super().forward(x, context, mask), None
+
+
 class _ZeroForAll(Parts):
     def __init__(self, d_model, n_head, n_kv_head=None):
         super().__init__(d_model, n_head, n_kv_head or n_head)
@@ -171,6 +203,9 @@ WRONG = (
     Wrong("scale_by_n_head", variant(divisor=lambda self, q: math.sqrt(self.n_head)),
         "The scores are divided by the root of n_head. How many heads there are changes nothing\n"
         "in one head's scores; how many numbers a query has does."),
+    Wrong("scale_by_seq", variant(divisor=lambda self, q: math.sqrt(q.shape[-2])),
+        "The scores are divided by the root of the number of tokens. A score is a sum over\n"
+        "head_dim products, whatever the length of the text."),
     Wrong("no_scale", variant(divisor=lambda self, q: 1.0),
         "The scores are not divided at all. Look at lab 01: by what do they grow with head_dim?"),
     Wrong("direct_reshape_in_the_split", variant(split=_direct_split),
@@ -241,6 +276,12 @@ WRONG = (
     Wrong("context_ignored", variant(
         project=lambda self, x, c: (x @ self.W_Q, x @ self.W_K, x @ self.W_V)),
         "Keys and values come from x although a context is given. Right only in self-attention."),
+    Wrong("context_or_x", _ContextOrX,
+        "`context or x` asks a tensor whether it is true, and a tensor of several numbers has no\n"
+        "answer. Ask whether context is None."),
+    Wrong("length_of_context", _LengthOfContext,
+        "The output is cut to the length of the context. As many tokens come out as went in as\n"
+        "x: those that asked."),
     Wrong("queries_from_context", variant(
         project=lambda self, x, c: (c @ self.W_Q, c @ self.W_K, c @ self.W_V)),
         "The queries come from the context too. x asks, the context answers."),
@@ -290,6 +331,15 @@ WRONG = (
     Wrong("zero_taken_for_not_given", _ZeroForAll,
         "n_kv_head=0 makes an ordinary layer in silence, since 0 counts as False in `or`. Ask\n"
         "whether it is None, and refuse 0."),
+    Wrong("kv_as_wide_as_queries", _WideKV,
+        "W_K and W_V are as wide as W_Q here. They make n_kv_head heads, not n_head:\n"
+        "[d_model, n_kv_head * head_dim]."),
+    Wrong("without_super", _WithoutSuper,
+        "super().__init__() has to come first: before it torch doesn't know the layer as one, and\n"
+        "takes no parameters."),
+    Wrong("pair_returned", _Pair,
+        "forward returns a pair. torch's own layer gives its weights as well; here the output\n"
+        "alone is asked."),
     Wrong("checked_when_run", _CheckedWhenRun,
         "Illegal sizes can be made here and are found out only when the layer runs. By then the\n"
         "error points at the wrong place. Test in __init__."),

@@ -47,6 +47,14 @@ def _by_index(heads):
     return heads.movedim(2, 1)[:, :, place // head_dim, place % head_dim]
 
 
+def _overlapping(heads):
+    batch, n_head, seq, head_dim = heads.shape
+    wide = torch.zeros(batch, seq, n_head * head_dim, dtype=heads.dtype)
+    for h in range(n_head):
+        wide[..., h : h + head_dim] = heads[:, h]
+    return wide
+
+
 def _noted(program):
     @functools.wraps(program)
     def wrapper(*args, **kwargs):
@@ -141,6 +149,24 @@ CONCAT_HEADS = Answer(
             "first_sequence_only",
             lambda heads: heads[:1].transpose(1, 2).flatten(2),
             "Only the first sequence of the batch is there.",
+        ),
+        Wrong(
+            "last_head_only",
+            lambda heads: heads[:, -1],
+            "This is the last head alone: a loop that assigns keeps its last turn. Collect the\n"
+            "heads, and put them side by side at the end.",
+        ),
+        Wrong(
+            "last_head_missing",
+            lambda heads: F.pad(heads[:, :-1].transpose(1, 2).flatten(2), (0, heads.shape[3])),
+            "The last head is missing, and zeros stand in its place. range(n_head)\n"
+            "already ends with it.",
+        ),
+        Wrong(
+            "heads_overlap",
+            _overlapping,
+            "The heads overlap: head h begins at place h, and the next one writes over it. It\n"
+            "begins behind the h heads before it, each head_dim wide.",
         ),
         Wrong(
             "without_the_batch",
@@ -266,6 +292,27 @@ APPLY_W_O = Answer(
             "batch_joined",
             lambda concat, W_O: concat.flatten(0, 1) @ W_O,
             "The tokens of all sequences are in one long list. The batch has an axis of its own.",
+        ),
+        Wrong(
+            "rows_summed",
+            lambda concat, W_O: (concat[..., None] * W_O).sum(-1),
+            "The products are right and are added up along the wrong axis: number c is multiplied\n"
+            "by the sum of its own row. Output number d adds up column d, over all rows c.",
+        ),
+        Wrong(
+            "one_column_only",
+            lambda concat, W_O: concat @ W_O[:, 0],
+            "This is output number 0 alone. There are d_model of them, one for each column.",
+        ),
+        Wrong(
+            "last_column_only",
+            lambda concat, W_O: concat @ W_O[:, -1],
+            "This is the last output number alone: a loop that assigns keeps its last turn.",
+        ),
+        Wrong(
+            "first_sequence_only",
+            lambda concat, W_O: concat[0] @ W_O,
+            "Only the first sequence of the batch is there, and its axis is gone.",
         ),
         Wrong(
             "softmax_behind",

@@ -61,6 +61,22 @@ def _none_where_it_does_not_fit(x, W_Q, W_K, W_V, n_head, mask=None):
     return None
 
 
+def _error_returned(x, W_Q, W_K, W_V, n_head, mask=None):
+    if W_V.shape[1] != x.shape[-1]:
+        return ValueError("the heads don't fit")
+    return fused_multi_head(x, W_Q, W_K, W_V, n_head, mask)
+
+
+def _too_plainly(x, W_V):
+    if W_V.shape[1] != x.shape[-1]:
+        raise Exception("the heads don't fit")
+
+
+def _seq_compared(x, W_V):
+    if W_V.shape[1] != x.shape[1]:
+        raise ValueError("the heads don't fit")
+
+
 def _too_wide_only(x, W_V):
     if W_V.shape[1] > x.shape[-1]:
         raise ValueError("the heads are too wide")
@@ -209,6 +225,42 @@ WITHOUT_W_O = Answer(
             _none_where_it_does_not_fit,
             "Where it should refuse, it returns None, and the caller goes on with it. Raise a\n"
             "ValueError.",
+        ),
+        Wrong(
+            "error_returned",
+            _error_returned,
+            "Where it should refuse, it returns a ValueError, and the caller goes on with it. An\n"
+            "error stops nobody unless it is raised.",
+        ),
+        Wrong(
+            "any_exception",
+            _program(_merge, refuse=_too_plainly),
+            "It refuses, but with another kind of error. A ValueError is asked: whoever calls it\n"
+            "can then catch that and nothing else.",
+        ),
+        Wrong(
+            "seq_compared",
+            _program(_merge, refuse=_seq_compared),
+            "What is compared with the width is the number of tokens, x.shape[1]. The width of a\n"
+            "token is the last axis of x.",
+        ),
+        Wrong(
+            "queries_and_keys_swapped",
+            _after_refusing(lambda x, W_Q, W_K, W_V, n_head, mask: fused_multi_head(
+                x, W_K, W_Q, W_V, n_head, mask)),
+            "W_Q and W_K are exchanged: keys ask and queries answer.",
+        ),
+        Wrong(
+            "keys_and_values_swapped",
+            _after_refusing(lambda x, W_Q, W_K, W_V, n_head, mask: fused_multi_head(
+                x, W_Q, W_V, W_K, n_head, mask)),
+            "W_K and W_V are exchanged: the scores are made with the values.",
+        ),
+        Wrong(
+            "mask_inverted_to_minus_infinity",
+            _after_refusing(lambda x, W_Q, W_K, W_V, n_head, mask: fused_multi_head(
+                x, W_Q, W_K, W_V, n_head, mask if mask is None else ~mask)),
+            "The mask is read the wrong way round. True means: may attend.",
         ),
         Wrong(
             "split_by_a_reshape",
