@@ -86,6 +86,8 @@ def _timeout(f, where, launch) -> str:
 
 def _bounds(f, where, launch) -> str:
     verb = "writes" if f["write"] else "reads"
+    if not where["name"]:
+        return _wild(f, where, launch)
     if where["name"] == "shared memory":
         return f"A thread {verb} outside of its shared arrays."
     at, count = where["at"], where["count"]
@@ -98,7 +100,10 @@ def _wild(f, where, launch) -> str:
     verb = "writes to" if f["write"] else "reads from"
     at = int(f["offset"]) & (2**64 - 1)
     null = " (a null pointer: is a tensor empty?)" if at < 4096 else ""
-    return f"A thread {verb} address {at:#x}, which belongs to no tensor{null}."
+    return (
+        f"A thread {verb} address {at:#x}, which belongs to no tensor{null}. Has an index gone "
+        "beyond the end of an array of the thread's own?"
+    )
 
 
 def _barrier(f, where, launch) -> str:

@@ -69,8 +69,8 @@ TRANSPOSE_WITHOUT_CONFLICTS = kernel_exercise(
     """%%cuda
 // b[x][y] = a[y][x]: a is [rows, cols], b is [cols, rows].
 // A block of (32, 8) threads turns a tile of 32 x 32; grid (cols / 32, rows / 32), rounded up.
-// A warp reads 32 neighbours of a and writes 32 neighbours of b, and each access to shared memory
-// takes a single pass.
+// Each number is read once. A warp reads 32 neighbours of a and writes 32 neighbours of b, and each
+// access to shared memory takes a single pass.
 // a = {1, 2, 3,  4, 5, 6} with 2 rows and 3 cols: b = {1, 4,  2, 5,  3, 6}
 __global__ void transpose_without_conflicts(const float* a, float* b, int rows, int cols) {
     // your kernel

@@ -17,6 +17,9 @@ NEIGHBOURS_FETCH = (
 NEIGHBOURS_MOVE = (
     "In both matrices a warp should touch neighbours; the tile is where the turn happens."
 )
+MOVED_ONCE = (
+    "A block has 8 rows of threads: each of them moves every eighth row of the tile, not all rows."
+)
 ONE_BANK = (
     "Numbers that a warp wants at once should lie in 32 banks. How long is a row of your tile?"
 )
@@ -74,6 +77,14 @@ TILED = (
 )
 
 TRANSPOSE = (
+    traffic_rule(
+        "bytes_of_a",
+        "each number is read once",
+        "Each number is in its place. But your kernel reads {a} bytes of a, which has {a_most}.\n"
+        + MOVED_ONCE,
+        MATRIX,
+        {"a": 4 * 64 * 96},
+    ),
     sectors_rule(
         "neighbours",
         "a warp reads and writes neighbours",

@@ -26,6 +26,11 @@ NOT_MOVED = (
     "its own pair: q, k, v and o."
 )
 
+FROM_THE_ROW_BEFORE = (
+    "A thread's second query begins with what its first one has gathered. out and the sum have to\n"
+    "be zero for each query."
+)
+
 GRID = (
     *(
         Wrong(
@@ -68,6 +73,11 @@ GRID = (
         "o has n_q rows for each pair, like q; you step by n_k.",
     ),
     Wrong(
+        "query_rows_one_apart",
+        with_edits(("mine = q + row * head_dim", "mine = q + row")),
+        "From one query to the next it is head_dim numbers; you step by one.",
+    ),
+    Wrong(
         "one_query_a_thread",
         with_edits((ROWS, "    int row = threadIdx.x;\n    if (row < n_q) {\n")),
         "Each thread takes one query. There may be more queries than the block has threads.",
@@ -96,6 +106,12 @@ CAUSAL = (
         "not_its_own_key",
         with_edits((END, END.replace("row + 1", "row"))),
         "A query doesn't see its own key. Causal means up to and including oneself.",
+    ),
+    Wrong(
+        "lengths_exchanged",
+        with_edits((END, "        int end = causal ? min(n_k, row + 1 + n_q - n_k) : n_k;\n")),
+        "Query i sees keys up to i + n_k - n_q: the more keys there are from before, the more it\n"
+        "sees. In yours it sees fewer.",
     ),
     Wrong(
         "one_key_ahead",
@@ -263,8 +279,15 @@ PLACE = (
             (ROWS, "    float out[128] = {};\n" + ROWS),
             ("sum = 0.0f, out[128] = {};", "sum = 0.0f;"),
         ),
-        "A thread's second query begins with what its first one has gathered. out has to be zero\n"
-        "for each query.",
+        FROM_THE_ROW_BEFORE,
+    ),
+    Wrong(
+        "sum_kept_from_the_row_before",
+        with_edits(
+            (ROWS, "    float sum = 0.0f;\n" + ROWS),
+            ("most = -INFINITY, sum = 0.0f,", "most = -INFINITY,"),
+        ),
+        FROM_THE_ROW_BEFORE,
     ),
     Wrong(
         "at_most_64_wide",

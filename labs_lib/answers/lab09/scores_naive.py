@@ -65,8 +65,9 @@ SCORES_NAIVE = Answer(
         Wrong(
             "guard_has_the_ends_swapped",
             _with(("query >= n_q", "query >= n_k"), ("key >= n_k", "key >= n_q")),
-            "The guard compares the query with n_k and the key with n_q. With as many queries as\n"
-            "keys nobody would notice.",
+            "Query and key are exchanged in one place: in the guard (the query is compared with\n"
+            "n_k, the key with n_q), or in the rows that you read. With as many queries as keys a\n"
+            "guard like that would do.",
         ),
         Wrong(
             "scale_missing",
@@ -76,7 +77,8 @@ SCORES_NAIVE = Answer(
         Wrong(
             "scale_by_head_dim",
             _with(("sum * scale", "sum / head_dim")),
-            "The sum is divided by head_dim. The kernel is handed the factor that it should use.",
+            "The sum is divided by head_dim, or the scale comes in twice, which is the same. The\n"
+            "kernel is handed the factor that it should use, once.",
         ),
         Wrong(
             "divides_by_the_scale",
@@ -106,6 +108,17 @@ SCORES_NAIVE = Answer(
             "A row of s is n_k numbers long, one for each key; you step by n_q.",
         ),
         Wrong(
+            "row_of_s_has_head_dim",
+            _with(("s[query * n_k + key]", "s[query * head_dim + key]")),
+            "A row of s is n_k numbers long, one for each key; you step by head_dim, as in q.",
+        ),
+        Wrong(
+            "only_the_last_product",
+            _with(("sum += q", "sum = q")),
+            "Each product takes the place of the one before, so that only the last is left. A\n"
+            "score is the sum of all.",
+        ),
+        Wrong(
             "k_read_by_columns",
             _with(("k[key * head_dim + i]", "k[i * n_k + key]")),
             "You read k as if it were [head_dim, n_k]. It is [n_k, head_dim]: the numbers of one\n"
@@ -119,7 +132,8 @@ SCORES_NAIVE = Answer(
         Wrong(
             "row_of_k_has_n_k",
             _with(("k[key * head_dim + i]", "k[key * n_k + i]")),
-            "From one row of k to the next it is head_dim numbers; you step by n_k.",
+            "From one row of k to the next it is head_dim numbers, and a score has head_dim\n"
+            "products. In yours n_k stands for one of them.",
         ),
         Wrong(
             "rows_as_long_as_there_are_many",

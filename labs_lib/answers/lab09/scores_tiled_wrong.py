@@ -176,6 +176,12 @@ PLACE = (
         "tile for the whole block is meant.",
     ),
     Wrong(
+        "a_tile_wider_than_the_block",
+        with_edits(("#define TILE 16", "#define TILE 32")),
+        "The tile has more places than the block has threads, and each thread fills one: the rest\n"
+        "holds nothing. With 16 x 16 threads and a number from each, a tile is 16 x 16.",
+    ),
+    Wrong(
         "always_the_first_tile",
         with_edits(("int i = start + x;", "int i = x;")),
         "Each step fetches the first 16 columns again. The place in the row has to move on.",
@@ -189,7 +195,8 @@ PLACE = (
     Wrong(
         "adds_to_the_output",
         with_edits((STORE, STORE.replace("] = sum", "] += sum"))),
-        "The sum is added to what s held before, and nobody has promised that it held zeros.",
+        "s is NaN everywhere. Is the sum added to what s held before? Nobody has promised that it\n"
+        "held zeros. Or is there something in a tile that is no number?",
     ),
 )
 

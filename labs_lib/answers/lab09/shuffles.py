@@ -137,6 +137,12 @@ LANES = (
         "With a width of 16 the warp falls apart into two halves that know nothing of each other.",
     ),
     Wrong(
+        "partner_named_twice",
+        _both(", d)", ", lane ^ d)"),
+        "You hand the shuffle lane ^ d, and it takes that for the bits to flip: lane ^ (lane ^ d)\n"
+        "is d, for all lanes the same. It is handed d alone.",
+    ),
+    Wrong(
         "begins_at_eight",
         _both("d = 16", "d = 8"),
         "The first step is 8, so that lanes 0 to 15 never meet lanes 16 to 31. Half of 32 is 16.",

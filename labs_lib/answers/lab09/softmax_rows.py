@@ -52,7 +52,6 @@ NO_WAITING = (
     "Threads read part while others write it. All have to wait before a tree begins, after each\n"
     "of its steps (the last ones too: a warp needn't move in step), and before part is used anew."
 )
-
 BEYOND = (
     "Numbers behind a tensor are read or written. Have all threads of the block the same row,\n"
     "blockIdx.x? And does each loop end before cols? p[cols] belongs to the next row."
@@ -64,6 +63,10 @@ BEYOND_PART = (
 INSIDE = (
     "The barrier stands inside the if: only some threads reach it. All have to, also those\n"
     "that have nothing to add in this step."
+)
+
+OWN_SUM = (
+    "Each thread divides by a sum of its own. All of a row have to divide by the same one: part[0]."
 )
 
 BARRIERS = (
@@ -283,9 +286,9 @@ ARITHMETIC = (
     Wrong(
         "each_thread_its_own_sum",
         _with(("    sum = part[0];\n", "")),
-        "Each thread divides by its own sum. All of a row have to divide by the same one, and it\n"
-        "stands in part[0].",
+        OWN_SUM,
     ),
+    Wrong("each_thread_its_own_place", _with((" / sum;", " / part[t];")), OWN_SUM),
     Wrong(
         "sum_over_half_the_threads",
         _with((TREE_SUM, TREE_SUM.replace("half = 128", "half = 64"))),
@@ -355,7 +358,8 @@ ARITHMETIC = (
     Wrong(
         "adds_to_the_output",
         _with((DIVIDE, DIVIDE.replace("p[i] =", "p[i] +="))),
-        "The weights are added to what p held before, and nobody has promised that it held zeros.",
+        "p is NaN everywhere. Are the weights added to what p held before? Nobody has promised\n"
+        "zeros. Or is what you subtract not the row's largest score? Then 0 is divided by 0.",
     ),
 )
 

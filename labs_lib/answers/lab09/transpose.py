@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...exercises.lab09_rules import NEIGHBOURS_MOVE, ONE_BANK
+from ...exercises.lab09_rules import MOVED_ONCE, NEIGHBOURS_MOVE, ONE_BANK
 from ..kit import Answer, Right, Wrong
 from .edits import bundled, edited
 
@@ -147,7 +147,8 @@ BARRIERS = (
 )
 
 EIGHT_ROWS = (
-    "A block has 8 rows of threads, and a tile has 32 rows. Each thread has four numbers to\nmove."
+    "A block has 8 rows of threads, and a tile has 32 rows: each thread has four numbers to move,\n"
+    "and the next tile begins 32 rows further on."
 )
 
 PLACES = (
@@ -179,7 +180,7 @@ PLACES = (
         "ends_not_swapped",
         _stored(("x < rows && y < cols", "x < cols && y < rows")),
         "In the second loop x and y count columns and rows of b, and b has as many rows as a has\n"
-        "columns. The guard is still that of a.",
+        "columns. Where it begins or where it ends is still as in a.",
     ),
     Wrong(
         "eight_rows_of_a_tile",
@@ -198,6 +199,21 @@ PLACES = (
             ),
         ),
         EIGHT_ROWS,
+    ),
+    Wrong(
+        "tiles_eight_rows_apart",
+        _loaded(("blockIdx.y * 32", "blockIdx.y * blockDim.y")),
+        EIGHT_ROWS,
+    ),
+    Wrong(
+        "the_same_number_four_times",
+        _stored(("tile[threadIdx.x][j]", "tile[threadIdx.x][threadIdx.y]")),
+        EIGHT_ROWS,
+    ),
+    Wrong(
+        "each_number_many_times",
+        TRANSPOSE.replace("j += 8", "j++"),
+        MOVED_ONCE,
     ),
     Wrong(
         "a_thread_for_each_number",
