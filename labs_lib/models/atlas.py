@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from labs_lib.models.hooks import Head, Hooks
-from labs_lib.models.roles import is_causal, weights_of
+from labs_lib.models.minilm import MiniLM
+from labs_lib.models.roles import weights_of
+from labs_lib.models.smollm2 import SmolLM2
 
 TEXT = "The keys to the cabinet are on the table. The keys to the"
 SENTENCE = "A cat sleeps on the sofa."
@@ -33,7 +35,7 @@ WHOLE = 65535  # the packed number of a weight of 1
 DECIMALS = 4
 
 
-def measured_atlas(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_atlas(name: str, model: MiniLM | SmolLM2) -> dict[str, Any]:
     """Return the tokens of TEXT, all heads' weights on it, packed, and what the model says."""
     tokens, weights = weights_of(model, TEXT)
     names, said = says(model)
@@ -41,7 +43,7 @@ def measured_atlas(name: str, model: nn.Module) -> dict[str, Any]:
     return {"tokens": tokens, "weights": packed(weights), "answer": answer}
 
 
-def says(model: nn.Module, ablate: Collection[Head] = ()) -> tuple[list[str], list[float]]:
+def says(model: MiniLM | SmolLM2, ablate: Collection[Head] = ()) -> tuple[list[str], list[float]]:
     """Return what a model says, by name: probabilities of next words, or nearness of sentences.
 
     A decoder reads TEXT, and the words are the likeliest of the whole model, whichever head is
@@ -49,12 +51,12 @@ def says(model: nn.Module, ablate: Collection[Head] = ()) -> tuple[list[str], li
     """
     hooks = Hooks(ablate=ablate)
     with torch.no_grad():
-        if not is_causal(model):
+        if isinstance(model, MiniLM):
             vectors = model.sentence_vectors([SENTENCE, *OTHERS], hooks=hooks)
             return list(OTHERS), F.cosine_similarity(vectors[:1], vectors[1:]).tolist()
         likely = model(model.ids(TEXT), hooks=hooks, last=True)[0, -1].softmax(dim=-1)
     top = _top_words(model)
-    return model.tokenizer.tokens(list(top)), likely[list(top)].tolist()
+    return model.words.tokens(list(top)), likely[list(top)].tolist()
 
 
 def packed(weights: Tensor) -> str:
@@ -69,7 +71,7 @@ def unpacked(letters: str, size: tuple[int, ...]) -> np.ndarray:
 
 
 @cache
-def _top_words(model: nn.Module) -> tuple[int, ...]:
+def _top_words(model: SmolLM2) -> tuple[int, ...]:
     with torch.no_grad():
         logits = model(model.ids(TEXT), last=True)[0, -1]
     return tuple(logits.topk(MOST_WORDS).indices.tolist())

@@ -17,7 +17,7 @@ def byte_level_bpe(
     tokens are in the order of their ids, merges "left right" in the order of their rank, special
     those of the tokens that are never split. Source: Radford et al. 2019, section 2.2.
     """
-    pairs = [tuple(merge.split(" ")) for merge in merges]
+    pairs = [(left, right) for left, right in (merge.split(" ") for merge in merges)]
     bpe = models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=pairs)
     made = _Tokenizer(bpe)
     made.pre_tokenizer = pre_tokenizers.Sequence(
@@ -64,7 +64,7 @@ class Tokenizer:
         """Return each token as a person reads it; half a letter shows as �."""
         if isinstance(self._inner.decoder, decoders.ByteLevel):
             return [self._inner.decode([i], skip_special_tokens=False) for i in ids]
-        return [self._inner.id_to_token(i) for i in ids]
+        return [self._inner.id_to_token(i) or "" for i in ids]
 
     def id(self, token: str) -> int:
         """Return the id of a token as the vocabulary spells it; raises KeyError for another."""

@@ -21,7 +21,7 @@ def generate(model: SmolLM2, prompt: str | Tensor, max_new: int = 32, **how) -> 
 
     The prompt is a text or token ids [1, seq]; keywords are those of `stream`.
     """
-    return model.tokenizer.decode(stream(model, prompt, max_new, **how), special=False)
+    return model.words.decode(stream(model, prompt, max_new, **how), special=False)
 
 
 @torch.no_grad()
@@ -45,7 +45,7 @@ def stream(
         raise ValueError(f"the prompt is {tuple(ids.shape)}; one text at a time is [1, seq]")
     if max_new < 0:
         raise ValueError(f"max_new is {max_new}; it is the number of tokens to write, from 0 on")
-    ends = {model.tokenizer.id(token) for token in ENDS}
+    ends = {model.words.id(token) for token in ENDS}
     cache, unread = (growing() if cached else None), ids
     for _ in range(max_new):
         logits = model(unread, cache=cache, hooks=hooks, attend=attend, last=True)  # [1, 1, vocab]

@@ -76,7 +76,7 @@ class Hooks:
     def see(self, layer: int, kind: str, tensor: Callable[[], Tensor] | Tensor) -> None:
         """Keep a tensor, or what a function returns, if it was asked for."""
         if kind in self.keep and (self.layers is None or layer in self.layers):
-            self.kept[kind][layer] = tensor() if callable(tensor) else tensor
+            self.kept[kind][layer] = tensor if isinstance(tensor, Tensor) else tensor()
 
     def change(self, layer: int, heads: Tensor, head_ids: list[int]) -> Tensor:
         """Return the heads' answers [batch, n_head, T_q, head_dim], edited, gated and silenced."""

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from labs_lib.models.hooks import Head, Hooks
 from labs_lib.models.layer import Pass
-from labs_lib.models.smollm2 import rms_norm, rotary_turns
+from labs_lib.models.minilm import MiniLM
+from labs_lib.models.model import Model
+from labs_lib.models.smollm2 import SmolLM2, rms_norm, rotary_turns
 
 SHARPNESS = 20.0  # of the choice among sentences: 1 / temperature
 Loss = Callable[[Hooks], list[Tensor]]
@@ -25,7 +27,7 @@ Loss = Callable[[Hooks], list[Tensor]]
 class Question:
     """A model and `loss(hooks)`, the loss in nats of each of its examples."""
 
-    model: nn.Module
+    model: Model
     loss: Loss
 
     @property
@@ -39,14 +41,14 @@ class Question:
             return float(torch.stack(self.loss(Hooks(ablate=ablate))).mean())
 
 
-def next_token(model: nn.Module, texts: Sequence[str]) -> Question:
+def next_token(model: SmolLM2, texts: Sequence[str]) -> Question:
     """The question of a decoder: the loss of the next token on each text."""
     ids = [model.ids(text) for text in texts]
     return Question(model, lambda hooks: [model.losses(i, hooks=hooks).mean() for i in ids])
 
 
 def find_partner(
-    model: nn.Module, pairs: Sequence[tuple[str, str]], *, among: int | None = None
+    model: MiniLM, pairs: Sequence[tuple[str, str]], *, among: int | None = None
 ) -> Question:
     """The question of an encoder: choose, for each text, its partner among those of its group.
 
@@ -57,7 +59,7 @@ def find_partner(
     return Question(model, lambda hooks: [x for group in groups for x in group(hooks)])
 
 
-def _in_a_group(model: nn.Module, pairs: Sequence[tuple[str, str]]) -> Loss:
+def _in_a_group(model: MiniLM, pairs: Sequence[tuple[str, str]]) -> Loss:
     ids, real = model.ids([text for pair in pairs for text in pair])
 
     def loss(hooks: Hooks) -> list[Tensor]:
@@ -97,7 +99,7 @@ def by_ablation(question: Question, heads: Sequence[Head] | None = None) -> Tens
 
 
 def next_token_by_ablation(
-    model: nn.Module, texts: Sequence[str], layers: Sequence[int] | None = None
+    model: SmolLM2, texts: Sequence[str], layers: Sequence[int] | None = None
 ) -> Tensor:
     """Return `by_ablation(next_token(model, texts))`, computed a layer of heads at a time.
 
@@ -109,7 +111,7 @@ def next_token_by_ablation(
 
 
 @torch.no_grad()
-def _rises(model: nn.Module, ids: Tensor, layers: Sequence[int]) -> Tensor:
+def _rises(model: SmolLM2, ids: Tensor, layers: Sequence[int]) -> Tensor:
     n_layer, n_head = model.shape.n_layer, model.shape.n_head
     hooks = Hooks(keep="residual")
     model.residual(ids, hooks=hooks)

@@ -6,11 +6,13 @@ import random
 from collections.abc import Collection, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labs_lib import paths
 from labs_lib.models.hooks import Head, Hooks
+from labs_lib.models.model import Model
 from labs_lib.models.roles import scores_on
+from labs_lib.models.smollm2 import SmolLM2
 
 N_BLOCK, BLOCK = 4, 50  # random blocks, and how many tokens each has
 FIRST_ORDINARY = 100  # tokens below are marks of the tokenizer and single bytes
@@ -53,11 +55,11 @@ def copy_mask(ids: Tensor, after: int = 1) -> Tensor:
     return mask
 
 
-def head_scores(model: nn.Module, rows: Tensor, after: int = 1) -> Tensor:
+def head_scores(model: Model, rows: Tensor, after: int = 1) -> Tensor:
     """Return each head's share of weight where it would copy from, [n_layer, n_head]."""
     hooks = Hooks(keep="weights")
     with torch.no_grad():
-        getattr(model, "residual", model)(rows, hooks=hooks)
+        model.look(rows, hooks)
     every = hooks.stacked("weights").unbind(dim=1)  # of each row: [n_layer, n_head, seq, seq]
     found = [scores_on(w, copy_mask(row, after)) for w, row in zip(every, rows, strict=True)]
     return torch.stack(found).mean(dim=0)
@@ -76,14 +78,14 @@ def other_heads(
     return random.Random(seed).sample(every, count)
 
 
-def copy_losses(model: nn.Module, rows: Tensor, ablate: Collection[Head] = ()) -> tuple[float, ...]:
+def copy_losses(model: SmolLM2, rows: Tensor, ablate: Collection[Head] = ()) -> tuple[float, float]:
     """Return the loss in nats on the first copies and on the second, for rows of two copies."""
     half = rows.shape[1] // 2
     losses = _losses(model, rows, ablate)  # [rows, seq - 1]
     return float(losses[:, : half - 1].mean()), float(losses[:, half:].mean())
 
 
-def passages(model: nn.Module) -> Tensor:
+def passages(model: SmolLM2) -> Tensor:
     """Return pieces of documentation, evenly spread over data/text: [N_PASSAGE, PASSAGE] ids."""
     text = (paths.data() / "text" / "python_docs.txt").read_text(encoding="utf-8")
     found = []
@@ -93,7 +95,7 @@ def passages(model: nn.Module) -> Tensor:
     return torch.stack(found)
 
 
-def prose_losses(model: nn.Module, rows: Tensor, ablate: Collection[Head] = ()) -> Tensor:
+def prose_losses(model: SmolLM2, rows: Tensor, ablate: Collection[Head] = ()) -> Tensor:
     """Return the loss in nats over all tokens, over those that copying gives, and the others: [3].
 
     Copying gives a token that also came next when the token before it last stood there.
@@ -111,22 +113,22 @@ def copied_next(ids: Tensor) -> Tensor:
 
 
 def next_words(
-    model: nn.Module, text: str, wanted: str, ablate: Collection[Head] = (), most: int = 4
+    model: SmolLM2, text: str, wanted: str, ablate: Collection[Head] = (), most: int = 4
 ) -> dict[str, object]:
     """Return the likeliest next tokens of a text, and how likely the wanted one is to begin."""
     with torch.no_grad():
         logits = model(model.ids(text), hooks=Hooks(ablate=ablate), last=True)
     likely = logits[0, -1].softmax(dim=-1)
     top = likely.topk(most)
-    first = model.tokenizer.encode(wanted)[0]
+    first = model.words.encode(wanted)[0]
     return {
-        "top": model.tokenizer.tokens(top.indices.tolist()),
+        "top": model.words.tokens(top.indices.tolist()),
         "likely": top.values.tolist(),
         "wanted": float(likely[first]),
         "rank": int((likely > likely[first]).sum()) + 1,
     }
 
 
-def _losses(model: nn.Module, ids: Tensor, ablate: Collection[Head]) -> Tensor:
+def _losses(model: SmolLM2, ids: Tensor, ablate: Collection[Head]) -> Tensor:
     with torch.no_grad():
         return model.losses(ids, hooks=Hooks(ablate=ablate))

@@ -6,17 +6,18 @@ from collections.abc import Collection
 from typing import Any
 
 import torch
-from torch import nn
 
 from labs_lib.models import induction as copying
 from labs_lib.models.hooks import Head
-from labs_lib.models.roles import is_causal, untrained, weights_of
+from labs_lib.models.model import Model
+from labs_lib.models.roles import untrained, weights_of
+from labs_lib.models.smollm2 import SmolLM2
 
 ONE_BY_ONE = (1, 3, 5, 10)  # how many of the best heads are silenced
 DECIMALS = 4
 
 
-def measured_induction(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_induction(name: str, model: Model) -> dict[str, Any]:
     """Return the score of every head of either model, and of a decoder what silence costs it.
 
     Scores are those on blocks of random tokens that stand twice. In an encoder, which sees both
@@ -30,7 +31,7 @@ def measured_induction(name: str, model: nn.Module) -> dict[str, Any]:
         "untrained": copying.head_scores(untrained(model), rows[:1]).max(),
         "blocks": list(rows.shape),
     }
-    if is_causal(model):
+    if isinstance(model, SmolLM2):
         heads = copying.best_heads(scores, int((scores > copying.CLEAN).sum()))
         found |= {"heads": heads, **_silenced(model, scores, heads), **_examples(model, heads)}
     return tidy(found)
@@ -59,7 +60,7 @@ def random_sets(size: tuple[int, int], heads: Collection[Head]) -> dict[str, lis
     }
 
 
-def _silenced(model: nn.Module, scores: torch.Tensor, heads: list[Head]) -> dict[str, Any]:
+def _silenced(model: SmolLM2, scores: torch.Tensor, heads: list[Head]) -> dict[str, Any]:
     rows = copying.random_blocks(model.shape.vocab, copying.TO_JUDGE)
     prose = copying.passages(model)
 
@@ -84,11 +85,11 @@ def _silenced(model: nn.Module, scores: torch.Tensor, heads: list[Head]) -> dict
     }
 
 
-def _examples(model: nn.Module, heads: list[Head]) -> dict[str, Any]:
+def _examples(model: SmolLM2, heads: list[Head]) -> dict[str, Any]:
     tokens, weights = weights_of(model, copying.TEXT)
     said = {
         name: {
-            "wanted token": model.tokenizer.tokens(model.tokenizer.encode(wanted)[:1])[0],
+            "wanted token": model.words.tokens(model.words.encode(wanted)[:1])[0],
             "whole": copying.next_words(model, text, wanted),
             "without": copying.next_words(model, text, wanted, heads),
         }

@@ -21,7 +21,8 @@ class KVCache:
     """
 
     def __init__(self, of_layer: Callable[..., Any] | None = None) -> None:
-        self._make, self._layers = of_layer or _Growing, {}
+        self._make = of_layer or _Growing
+        self._layers: dict[int, Any] = {}
         self._kept: dict[int, tuple[Tensor, Tensor]] = {}
 
     def __len__(self) -> int:
@@ -63,11 +64,11 @@ class _Growing:
     """One layer's keys and values, joined anew at each pass."""
 
     def __init__(self, *_: int, dtype: torch.dtype | None = None) -> None:
-        self._k = self._v = None
+        self._kept: tuple[Tensor, Tensor] | None = None
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add new tokens; return all, oldest first."""
-        if self._k is not None:
-            k, v = torch.cat([self._k, k], dim=-2), torch.cat([self._v, v], dim=-2)
-        self._k, self._v = k, v
-        return k, v
+        if self._kept is not None:
+            k, v = torch.cat([self._kept[0], k], dim=-2), torch.cat([self._kept[1], v], dim=-2)
+        self._kept = k, v
+        return self._kept

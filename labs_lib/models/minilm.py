@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from labs_lib.models.bpe import Tokenizer
 from labs_lib.models.hooks import Hooks
 from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, untrained
+from labs_lib.models.model import Model
 
 SHAPE = Shape(
     n_layer=6,
@@ -55,12 +56,14 @@ AROUND = {
 }
 
 
-class MiniLM(nn.Module):
+class MiniLM(Model):
     """The encoder: `model(ids, real)` gives a vector for each token, `sentence_vectors` for a text.
 
     `attend(q, k, v, mask)` may be replaced at any time by another function of the same contract;
     the mask is None, or bool [batch, 1, 1, seq] where texts of several lengths are padded.
     """
+
+    causal = False
 
     def __init__(self, tokenizer: Tokenizer | None = None, attend: Attend = sdpa):
         super().__init__()
@@ -100,8 +103,9 @@ class MiniLM(nn.Module):
         if hooks is not None:
             hooks.begin(self.shape.n_layer, self.shape.n_head)
         device = self.embed.device
-        padded = real is not None and not bool(real.all())
-        mask = real.to(device)[:, None, None, :] if padded else None  # [batch, 1, 1, seq]
+        mask = None
+        if real is not None and not bool(real.all()):
+            mask = real.to(device)[:, None, None, :]  # [batch, 1, 1, seq]
         along = Pass(attend or self.attend, mask, hooks=hooks)
         x = self.embed[ids.to(device)] + self.embed_position[: ids.shape[1]] + self.embed_type[0]
         x = self.norm(x)
@@ -129,12 +133,18 @@ class MiniLM(nn.Module):
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not texts:
             raise ValueError("no text was given; give one at least")
-        rows = [self.tokenizer.encode(text) for text in texts]
+        rows = [self.words.encode(text) for text in texts]
         seq = max(map(len, rows))
-        padding = self.tokenizer.special["[PAD]"]
+        padding = self.words.special["[PAD]"]
         ids = torch.tensor([row + [padding] * (seq - len(row)) for row in rows])
         real = torch.tensor([[i < len(row) for i in range(seq)] for row in rows])
         return ids, real
+
+    def row(self, text: str) -> Tensor:
+        return self.ids(text)[0]
+
+    def look(self, ids: Tensor, hooks: Hooks) -> None:
+        self(ids, hooks=hooks)
 
     def _check(self, ids: Tensor, real: Tensor | None) -> None:
         if ids.ndim != 2 or ids.is_floating_point():

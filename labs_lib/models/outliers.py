@@ -6,24 +6,23 @@ Source: Sun et al. 2024, arXiv 2402.17762; Xiao et al. 2022, arXiv 2211.10438.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labs_lib.models.hooks import Hooks
+from labs_lib.models.model import Model
 
 LEVELS = 127
 
 
-def residual_of(model: nn.Module, text: str) -> Tensor:
+def residual_of(model: Model, text: str) -> Tensor:
     """Return what enters each layer, and leaves the last: [n_layer + 1, seq, d_model]."""
-    ids = model.ids(text)
-    ids = ids[0] if isinstance(ids, tuple) else ids
     hooks = Hooks(keep="residual")
     with torch.no_grad():
-        getattr(model, "residual", model)(ids, hooks=hooks)
+        model.look(model.row(text), hooks)
     return hooks.stacked("residual")[:, 0]
 
 
-def outliers(model: nn.Module, text: str) -> dict[str, list[float]]:
+def outliers(model: Model, text: str) -> dict[str, list[float]]:
     """Return by layer: the largest number of the first token and of the others, and int8's errors.
 
     An error is that of the other tokens, root mean square, as a share of their size; one scale for

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 
 from labs_lib.models import cache as on_disk
 from labs_lib.models.layer import turn
-from labs_lib.models.smollm2 import SmolLM2, rms_norm, rotary_turns
+from labs_lib.models.smollm2 import Layer, SmolLM2, rms_norm, rotary_turns
 
 Keeping = Callable[[Tensor], Tensor]  # of tokens [..., d_model] that keep their shape
 
@@ -44,7 +45,7 @@ def parts(model: SmolLM2) -> ModelParts:
 
     layers = tuple(
         LayerParts(norm(layer.norm_attention), norm(layer.norm_mlp), partial(_mlp, layer))
-        for layer in model.layers
+        for layer in cast("list[Layer]", model.layers)
     )
     return ModelParts(model.embed, layers, norm(model.norm))
 
@@ -77,5 +78,5 @@ def attention_tensors(cache: Path | None = None) -> dict[str, Tensor]:
     }
 
 
-def _mlp(layer, x: Tensor) -> Tensor:
+def _mlp(layer: Layer, x: Tensor) -> Tensor:
     return (F.silu(x @ layer.W_gate) * (x @ layer.W_up)) @ layer.W_down

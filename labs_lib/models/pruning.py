@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from labs_lib.models.hooks import Head, check_heads
 from labs_lib.models.layer import AttentionLayer
+from labs_lib.models.model import Model
 
-Model = TypeVar("Model", bound=nn.Module)
+Which = TypeVar("Which", bound=Model)
 
 
-def prune(model: Model, heads: Collection[Head]) -> Model:
+def prune(model: Which, heads: Collection[Head]) -> Which:
     """Return a model without these (layer, head) pairs; the given one stays as it is.
 
     All other weights are shared, not copied. Heads keep their numbers; a key/value head goes when
@@ -22,23 +23,21 @@ def prune(model: Model, heads: Collection[Head]) -> Model:
     """
     check_heads(heads, model.shape.n_layer, model.shape.n_head)
     for layer, head in heads:
-        if head not in model.layers[layer].attention.head_ids:
+        if head not in model.attention(layer).head_ids:
             raise ValueError(f"head {head} of layer {layer} was pruned before")
-    shared = {id(p): p for p in model.parameters()}
-    if model.tokenizer is not None:
-        shared[id(model.tokenizer)] = model.tokenizer
-    shared[id(model.attend)] = model.attend
+    kept = (*model.parameters(), model.tokenizer, model.attend)
+    shared = {id(x): x for x in kept if x is not None}
     smaller = copy.deepcopy(model, shared)
-    for number, layer in enumerate(smaller.layers):
+    for number in range(model.shape.n_layer):
         gone = {head for where, head in heads if where == number}
         if gone:
-            _prune_layer(layer.attention, gone)
+            _prune_layer(smaller.attention(number), gone)
     return smaller
 
 
-def heads_left(model: nn.Module) -> list[Head]:
+def heads_left(model: Model) -> list[Head]:
     """Return the (layer, head) pairs that a model has."""
-    return [(i, head) for i, layer in enumerate(model.layers) for head in layer.attention.head_ids]
+    return [(i, head) for i in range(len(model.layers)) for head in model.attention(i).head_ids]
 
 
 def _prune_layer(layer: AttentionLayer, gone: set[int]) -> None:

@@ -36,9 +36,9 @@ def _begins_at(answer, done: int) -> bool:
 
 def _session_and_url(name: str, version: str, wheel: str):
     """The session in which pip would fetch a wheel, and the wheel's address in its index."""
-    from pip._internal.commands import create_command
+    from pip._internal.commands.download import DownloadCommand
 
-    command = create_command("download")
+    command = DownloadCommand("download", "")
     options, _ = command.parse_args(["--no-input", "--no-cache-dir", f"{name}=={version}"])
     session = command._build_session(options)
     finder = command._build_package_finder(options=options, session=session)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from labs_lib.models.hooks import Hooks
+from labs_lib.models.model import Model
 
 ROLES = ("previous", "next", "first", "punctuation", "same word")
 FURTHEST = 8  # fixed offsets that are tried as a baseline
 CONTROL_STD = 0.02
 Masks = Mapping[str, Tensor]
+Which = TypeVar("Which", bound=Model)
 
 
 def role_masks(tokens: Sequence[str], *, causal: bool) -> dict[str, Tensor]:
@@ -73,24 +76,22 @@ def by_offset(*masks: Tensor) -> tuple[int, float]:
     for offset in (k for k in range(-FURTHEST, FURTHEST + 1) if k):
         shares = [float(m.diagonal(offset).sum() / m.any(dim=-1).sum()) for m in masks]
         found[offset] = sum(shares) / len(shares)
-    best = max(found, key=found.get)
+    best = max(found, key=found.__getitem__)
     return best, found[best]
 
 
-def weights_of(model: nn.Module, text: str) -> tuple[list[str], Tensor]:
+def weights_of(model: Model, text: str) -> tuple[list[str], Tensor]:
     """Return a text's tokens and all weights: [n_layer, n_head, seq, seq]."""
-    ids = model.ids(text)
-    ids = ids[0] if isinstance(ids, tuple) else ids
+    ids = model.row(text)
     hooks = Hooks(keep="weights")
-    run: Callable[..., Tensor] = getattr(model, "residual", model)  # no logits are needed
     with torch.no_grad():
-        run(ids, hooks=hooks)
-    return model.tokenizer.tokens(ids[0].tolist()), hooks.stacked("weights")[:, 0]
+        model.look(ids, hooks)
+    return model.words.tokens(ids[0].tolist()), hooks.stacked("weights")[:, 0]
 
 
-def head_roles(model: nn.Module, texts: Sequence[str]) -> dict[str, Tensor]:
+def head_roles(model: Model, texts: Sequence[str]) -> dict[str, Tensor]:
     """Return the score of every head for each role, mean over texts: [n_layer, n_head]."""
-    causal = is_causal(model)
+    causal = model.causal
     total: dict[str, list[Tensor]] = {role: [] for role in ROLES}
     for text in texts:
         tokens, weights = weights_of(model, text)
@@ -100,10 +101,10 @@ def head_roles(model: nn.Module, texts: Sequence[str]) -> dict[str, Tensor]:
     return {role: torch.stack(found).mean(0) for role, found in total.items() if found}
 
 
-def role_baselines(model: nn.Module, texts: Sequence[str]) -> dict[str, dict[str, float]]:
+def role_baselines(model: Model, texts: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return, for each role, what chance and the best fixed offset would score, mean over texts."""
-    causal, found = is_causal(model), {}
-    every = [role_masks(model.tokenizer.tokens(_row(model, t)), causal=causal) for t in texts]
+    causal, found = model.causal, {}
+    every = [role_masks(_tokens(model, text), causal=causal) for text in texts]
     for role in ROLES:
         masks = [masks[role] for masks in every if masks[role].any()]
         if not masks:
@@ -117,17 +118,12 @@ def role_baselines(model: nn.Module, texts: Sequence[str]) -> dict[str, dict[str
     return found
 
 
-def is_causal(model: nn.Module) -> bool:
-    """Whether the model's tokens see only what came before."""
-    return hasattr(model, "losses")
-
-
-def untrained(model: nn.Module, seed: int = 0) -> nn.Module:
+def untrained(model: Which, seed: int = 0) -> Which:
     """Return the same model with random matrices in place of the trained ones, as a control."""
     generator = torch.Generator().manual_seed(seed)
-    shared = {id(model.tokenizer): model.tokenizer, id(model.attend): model.attend}
-    shared |= {id(p): nn.Parameter(p.detach()[:0], requires_grad=False)
-               for p in model.parameters()}  # fmt: skip
+    shared: dict[int, object] = {id(x): x for x in (model.tokenizer, model.attend)}
+    for weight in model.parameters():
+        shared[id(weight)] = nn.Parameter(weight.detach()[:0], requires_grad=False)
     control = copy.deepcopy(model, shared)
     for (name, empty), trained in zip(control.named_parameters(), model.parameters(), strict=True):
         if trained.ndim < 2:
@@ -143,6 +139,5 @@ def entropy_in_words(nats: float) -> str:
     return f"as wide as {math.exp(nats):.1f} keys"
 
 
-def _row(model: nn.Module, text: str) -> list[int]:
-    ids = model.ids(text)
-    return (ids[0] if isinstance(ids, tuple) else ids)[0].tolist()
+def _tokens(model: Model, text: str) -> list[str]:
+    return model.words.tokens(model.row(text)[0].tolist())

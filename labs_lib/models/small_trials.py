@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labs_lib.models.hooks import Hooks
-from labs_lib.models.roles import is_causal, scores_on, visible, weights_of
+from labs_lib.models.model import Model
+from labs_lib.models.roles import scores_on, visible, weights_of
 
 BRACKETS = "( a + ( b * c ) ) / ( d - e ) + ( f * ( g + h ) - ( k / m ) )"
 FIRST_TOKENS = {
@@ -17,17 +18,16 @@ FIRST_TOKENS = {
 }
 
 
-def share_on_first(model: nn.Module, text: str, token: str) -> float:
+def share_on_first(model: Model, text: str, token: str) -> float:
     """Return the mean share, over all heads and queries, of the first place with a token put there.
 
     An encoder's [CLS] is the first token, so it is what gets replaced.
     """
-    ids = model.ids(text)
-    ids = (ids[0] if isinstance(ids, tuple) else ids).clone()
-    ids[0, 0] = model.tokenizer.id(token)
+    ids = model.row(text).clone()
+    ids[0, 0] = model.words.id(token)
     hooks = Hooks(keep="weights")
     with torch.no_grad():
-        getattr(model, "residual", model)(ids, hooks=hooks)
+        model.look(ids, hooks)
     return float(hooks.stacked("weights")[:, 0, :, 1:, 0].mean())
 
 
@@ -53,13 +53,13 @@ def bracket_masks(tokens: Sequence[str]) -> dict[str, Tensor]:
     }
 
 
-def bracket_heads(model: nn.Module) -> dict[str, object]:
+def bracket_heads(model: Model) -> dict[str, object]:
     """Return the best head from a closing bracket to its partner, and what it does elsewhere."""
     tokens, weights = weights_of(model, BRACKETS)
     masks = bracket_masks(tokens)
     scores = {name: scores_on(weights, mask) for name, mask in masks.items()}
     best = int(scores["closing to its opening"].argmax())
-    n_head, causal = model.shape.n_head, is_causal(model)
+    n_head, causal = model.shape.n_head, model.causal
     may = visible(len(tokens), causal).float()
     even = scores_on(may / may.sum(-1, keepdim=True), masks["closing to its opening"])
     found: dict[str, object] = {name: float(s.flatten()[best]) for name, s in scores.items()}

@@ -15,6 +15,7 @@ from labs_lib.models.bpe import Tokenizer
 from labs_lib.models.hooks import Hooks
 from labs_lib.models.kv_cache import KVCache
 from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, untrained
+from labs_lib.models.model import Model
 
 SHAPE = Shape(
     n_layer=30,
@@ -30,18 +31,20 @@ ROTARY_BASE = 100_000.0
 NORM_EPSILON = 1e-5
 
 
-class SmolLM2(nn.Module):
+class SmolLM2(Model):
     """The decoder; `model(ids)` returns a logit for each token of the vocabulary.
 
     `attend(q, k, v, mask)` may be replaced at any time by another function of the same contract:
     k and v come repeated to all query heads, the mask is bool [T_q, T_k].
     """
 
+    causal = True
+
     def __init__(self, tokenizer: Tokenizer | None = None, attend: Attend = sdpa):
         super().__init__()
         self.shape, self.tokenizer, self.attend = SHAPE, tokenizer, attend
         self.embed = untrained(SHAPE.vocab, SHAPE.d_model)
-        self.layers = nn.ModuleList(_Layer(SHAPE) for _ in range(SHAPE.n_layer))
+        self.layers = nn.ModuleList(Layer(SHAPE) for _ in range(SHAPE.n_layer))
         self.norm = untrained(SHAPE.d_model)
 
     @classmethod
@@ -88,8 +91,8 @@ class SmolLM2(nn.Module):
             hooks.begin(self.shape.n_layer, self.shape.n_head)
         seq, device = ids.shape[1], self.embed.device
         mask = torch.ones(seq, past + seq, dtype=torch.bool, device=device).tril(past)
-        turns = rotary_turns(torch.arange(past, past + seq, device=device), self.shape.head_dim)
-        turns = tuple(t.to(self.embed.dtype) for t in turns)
+        cos, sin = rotary_turns(torch.arange(past, past + seq, device=device), self.shape.head_dim)
+        turns = cos.to(self.embed.dtype), sin.to(self.embed.dtype)
         along = Pass(attend or self.attend, mask, turns, hooks, cache)
         x = self.embed[ids.to(device)]  # [batch, seq, d_model]
         for number, layer in enumerate(self.layers):
@@ -109,7 +112,13 @@ class SmolLM2(nn.Module):
 
     def ids(self, text: str) -> Tensor:
         """Return the token ids of a text: [1, seq]."""
-        return torch.tensor([self.tokenizer.encode(text)], dtype=torch.long)
+        return torch.tensor([self.words.encode(text)], dtype=torch.long)
+
+    def row(self, text: str) -> Tensor:
+        return self.ids(text)
+
+    def look(self, ids: Tensor, hooks: Hooks) -> None:
+        self.residual(ids, hooks=hooks)
 
     def _check(self, ids: Tensor, past: int) -> None:
         if ids.ndim != 2 or ids.is_floating_point():
@@ -128,7 +137,9 @@ class SmolLM2(nn.Module):
             raise ValueError(f"ids are 0 to {self.shape.vocab - 1}; these are not")
 
 
-class _Layer(nn.Module):
+class Layer(nn.Module):
+    """A layer of the decoder: attention, then an MLP with a gate, each behind a norm."""
+
     def __init__(self, shape: Shape):
         super().__init__()
         self.norm_attention = untrained(shape.d_model)

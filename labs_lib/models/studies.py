@@ -12,16 +12,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labs_lib import paths
 from labs_lib.models import importance, outliers, roles, small_trials
 from labs_lib.models.atlas import measured_atlas
 from labs_lib.models.induction_study import measured_induction
 from labs_lib.models.loading import load
+from labs_lib.models.minilm import MiniLM
+from labs_lib.models.smollm2 import SmolLM2
 from labs_lib.models.texts import PAIRS, PROSE, halves, passages
 from labs_lib.notebook.atomic import write_text
 
+Either = MiniLM | SmolLM2
 MAKE = "python -m labs_lib.models.studies"
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.8)  # of the heads that are pruned
 RANDOM_ORDERS = 2
@@ -45,12 +48,12 @@ def recorded(name: str) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def measured_roles(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_roles(name: str, model: Either) -> dict[str, Any]:
     """Return role scores of every head, what chance and an offset score, and the control's best."""
     texts = passages("to look at", N_LOOKED_AT)
     control = roles.head_roles(roles.untrained(model), texts[:N_CONTROL])
     return {
-        "tokens": sum(len(model.tokenizer.encode(text)) for text in texts),
+        "tokens": sum(len(model.words.encode(text)) for text in texts),
         "scores": {role: plain(s) for role, s in roles.head_roles(model, texts).items()},
         "baselines": {
             role: {k: rounded(v) for k, v in found.items()}
@@ -60,7 +63,7 @@ def measured_roles(name: str, model: nn.Module) -> dict[str, Any]:
     }
 
 
-def measured_importance(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_importance(name: str, model: Either) -> dict[str, Any]:
     """Return each head's gradient of its gate, and what silencing it costs, in nats.
 
     `loss` is that of the texts on which heads were silenced, `halves agree` the rank correlation
@@ -77,13 +80,13 @@ def measured_importance(name: str, model: nn.Module) -> dict[str, Any]:
         "loss": rounded(question.mean_loss()),
         "ablation": plain(
             importance.next_token_by_ablation(model, TO_SILENCE)
-            if name == "smollm2"
+            if isinstance(model, SmolLM2)
             else importance.by_ablation(question)
         ),
     }
 
 
-def measured_pruning(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_pruning(name: str, model: Either) -> dict[str, Any]:
     """Return the loss on held-out texts with 0 to 80 % of the heads gone, in several orders."""
     question = question_of(name, model, held_out=True)
     n_layer, n_head = question.size
@@ -108,14 +111,14 @@ def measured_pruning(name: str, model: nn.Module) -> dict[str, Any]:
     }
 
 
-def measured_outliers(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_outliers(name: str, model: Either) -> dict[str, Any]:
     """Return the largest activations by layer, and what int8 makes of them."""
     return {
         key: plain(torch.tensor(value)) for key, value in outliers.outliers(model, PROSE[0]).items()
     }
 
 
-def measured_first_tokens(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_first_tokens(name: str, model: Either) -> dict[str, Any]:
     """Return the share that all heads together give to the first place, by the token put there."""
     return {
         token: rounded(small_trials.share_on_first(model, PROSE[1], token))
@@ -123,13 +126,13 @@ def measured_first_tokens(name: str, model: nn.Module) -> dict[str, Any]:
     }
 
 
-def measured_brackets(name: str, model: nn.Module) -> dict[str, Any]:
+def measured_brackets(name: str, model: Either) -> dict[str, Any]:
     """Return the head that finds a closing bracket's partner best, and how well."""
     found = small_trials.bracket_heads(model)
     return {k: rounded(v) if isinstance(v, float) else v for k, v in found.items()}
 
 
-Study = Callable[[str, nn.Module], dict[str, Any]]
+Study = Callable[[str, Either], dict[str, Any]]
 STUDIES: dict[str, Study] = {
     "roles": measured_roles,
     "atlas": measured_atlas,
@@ -142,23 +145,23 @@ STUDIES: dict[str, Study] = {
 }
 
 
-def question_of(name: str, model: nn.Module, *, held_out: bool = False) -> importance.Question:
+def question_of(name: str, model: Either, *, held_out: bool = False) -> importance.Question:
     """Return what a model is asked to do: the next token of prose, or a text's partner.
 
     Partners are sentences of one meaning, and the two halves of a passage. With `held_out`, other
     texts are asked: heads are chosen by the first ones and judged on these.
     """
     part = "to judge" if held_out else "to choose"
-    if name == "smollm2":
+    if isinstance(model, SmolLM2):
         return importance.next_token(model, passages(part, N_JUDGE if held_out else N_CHOOSE))
     pairs = PAIRS[AMONG:] if held_out else PAIRS[:AMONG]
     pairs += tuple(map(halves, passages(part, (4 if held_out else 2) * AMONG, longest=450)))
     return importance.find_partner(model, pairs, among=AMONG)
 
 
-def silence_question(name: str, model: nn.Module) -> importance.Question:
+def silence_question(name: str, model: Either) -> importance.Question:
     """Return what is asked while heads are silenced one at a time; each takes a pass of its own."""
-    if name == "smollm2":
+    if isinstance(model, SmolLM2):
         return importance.next_token(model, TO_SILENCE)
     return question_of(name, model)
 
