@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kit import Exercise, Lab, Rule
+from .kit import Exercise, Lab, Rule, quiz
 from .lab03_cases import (
     fused_cases,
     has_no_loop_over_heads,
@@ -15,7 +15,7 @@ LAB = Lab(
     number=3,
     slug="one_big_matrix",
     title="One big matrix",
-    minutes=60,
+    minutes=75,
     question=(
         "The paper writes 36 small projection matrices for twelve heads; programs hold one big "
         "one. Are they the same, and which is faster?"
@@ -150,74 +150,54 @@ def unstack_from_fused_qkv(W_QKV, n_head, interleaved=False):
 )
 
 QUIZ = (
-    Exercise(
-        name="lab03.quiz_inputs",
-        title="which of the token's numbers a head reads",
-        kind="choice",
-        points=0,
-        stub='\nquiz_inputs = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab03.quiz_inputs",
+        "which of the token's numbers a head reads",
+        {
             "a": "numbers 320 to 383, its own slice of the token",
             "b": "all 768",
             "c": "64 numbers that it picks itself while training",
             "d": "none: it reads only what the other heads wrote",
         },
-        minutes=1,
     ),
-    Exercise(
-        name="lab03.quiz_columns",
-        title="where the small matrix of head 5 stands in the big one",
-        kind="choice",
-        points=0,
-        stub='\nquiz_columns = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab03.quiz_columns",
+        "where the small matrix of head 5 stands in the big one",
+        {
             "a": "in rows 320 to 383",
             "b": "in columns 5, 17, 29, ...: every twelfth",
             "c": "in columns 320 to 383",
             "d": "in rows 320 to 383 of columns 320 to 383",
         },
-        minutes=1,
     ),
-    Exercise(
-        name="lab03.quiz_products",
-        title="how many projection products a layer needs",
-        kind="choice",
-        points=0,
-        stub='\nquiz_products = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab03.quiz_products",
+        "how many projection products a layer needs",
+        {
             "a": "36, 3 and 1, and the multiplications fall in the same way",
             "b": "36, 36 and 36: each head needs its own product",
             "c": "12, 3 and 1, with equally many multiplications",
             "d": "36, 3 and 1, with equally many multiplications",
         },
-        minutes=1,
     ),
-    Exercise(
-        name="lab03.quiz_speed",
-        title="when the loop over heads is slow",
-        kind="choice",
-        points=0,
-        stub='\nquiz_speed = None  # "a", "b" or "c"\n',
-        choices={
+    quiz(
+        "lab03.quiz_speed",
+        "when the loop over heads is slow",
+        {
             "a": "always: twelve products take twelve times as long as one",
             "b": "where each product is small, as with one token or narrow heads",
             "c": "where each product is large, as with long sequences",
         },
-        minutes=1,
     ),
-    Exercise(
-        name="lab03.quiz_layout",
-        title="what happens when the layout of a fused matrix is mistaken",
-        kind="choice",
-        points=0,
-        stub='\nquiz_layout = None  # "a", "b", "c" or "d"\n',
-        choices={
+    quiz(
+        "lab03.quiz_layout",
+        "what happens when the layout of a fused matrix is mistaken",
+        {
             "a": "an error: the shapes of the two layouts differ",
             "b": "nothing: the heads are only numbered differently",
             "c": "no error and wrong outputs, and a model trained from scratch never notices",
             "d": "wrong outputs, and a model trained from scratch can't learn",
         },
-        minutes=1,
     ),
 )
 

@@ -59,6 +59,10 @@ def _heads_attend_to_heads(x, W_Q, W_K, W_V, n_head, mask=None):
     return attend(q, k, v, None, math.sqrt(q.shape[-1])).flatten(2)
 
 
+def _all_axes_of_k(q, k, v, mask, divisor):
+    return attend(q, k.permute(3, 2, 1, 0).mT, v, mask, divisor)
+
+
 def _no_softmax(q, k, v, mask, divisor):
     scores = q @ k.mT / divisor
     return (scores if mask is None else scores.masked_fill(~mask, 0.0)) @ v
@@ -105,6 +109,35 @@ WRONG = (
         program(scale=lambda x, q, n_head: q.shape[-1]),
         "The scores are divided by head_dim. Their variance grows with head_dim; what is the\n"
         "standard deviation then?",
+    ),
+    Wrong(
+        "multiplied_by_the_scale",
+        program(scale=lambda x, q, n_head: 1 / math.sqrt(q.shape[-1])),
+        "The scores are multiplied by the root of head_dim. The scale is there to keep them\n"
+        "small: divide.",
+    ),
+    Wrong(
+        "scale_by_n_head",
+        program(scale=lambda x, q, n_head: math.sqrt(n_head)),
+        "The scores are divided by the root of n_head. It is the length of a head's query that\n"
+        "makes scores grow; look at its last axis.",
+    ),
+    Wrong(
+        "scale_by_seq",
+        program(scale=lambda x, q, n_head: math.sqrt(q.shape[-2])),
+        "The scores are divided by the root of the number of tokens. It is the length of a\n"
+        "head's query that makes scores grow; look at its last axis.",
+    ),
+    Wrong(
+        "weights_turned_over",
+        program(weights=lambda *W: tuple(w.mT for w in W)),
+        "The matrices were turned over before the product. They are [d_in, n_head * head_dim] and\n"
+        "used as x @ W; where both axes are equally long, the shape doesn't show it.",
+    ),
+    Wrong(
+        "keys_turned_with_T",
+        program(attend=_all_axes_of_k),
+        "k.T turns over all four axes of k, batch and heads too. Only the last two change places.",
     ),
     Wrong(
         "one_wide_head",
@@ -175,6 +208,24 @@ WRONG = (
         "in one width.",
     ),
     Wrong(
+        "view_in_the_merge",
+        program(merge=lambda heads: heads.transpose(1, 2).view(*heads.shape[:3:2], -1)),
+        "The order is right. But after the swap n_head and head_dim don't lie next to each other\n"
+        "in memory, and view never copies; here a copy is needed.",
+    ),
+    Wrong(
+        "heads_added_up",
+        program(merge=lambda heads: heads.sum(1)),
+        "The answers of the heads were added up. They stand side by side in the result, one\n"
+        "block for each head.",
+    ),
+    Wrong(
+        "heads_averaged",
+        program(merge=lambda heads: heads.mean(1)),
+        "The result is the mean of the heads' answers. They stand side by side in the result,\n"
+        "one block for each head.",
+    ),
+    Wrong(
         "softmax_over_queries",
         softmax_over(-2),
         "The softmax runs over the queries: each column sums to 1. Each query's row of weights\n"
@@ -207,6 +258,18 @@ WRONG = (
         with_mask(lambda s, mask: s if mask is None else s * mask),
         "Masked scores are set to 0, and exp(0) = 1: such keys still get weight. What must a\n"
         "score be so that its exponential is 0?",
+    ),
+    Wrong(
+        "minus_infinity_times_zero",
+        with_mask(lambda s, mask: s if mask is None else s + ~mask * -math.inf),
+        "The mask is multiplied by -inf and added. Where a key may be seen that is 0 times -inf,\n"
+        "which is NaN. Put -inf in where it belongs, and leave the other scores alone.",
+    ),
+    Wrong(
+        "asks_the_mask_for_one_answer",
+        with_mask(lambda s, mask: s.masked_fill(~mask, -math.inf) if mask else s),
+        "`if mask` asks a table of True and False for one answer. What you want to know is\n"
+        "whether a mask was given at all: is it None?",
     ),
     Wrong(
         "mask_added_as_a_number",

@@ -136,6 +136,53 @@ PER_HEAD_QKV = Answer(
             "Every head says the same: all of them use the matrix of head 0. Head h needs W_Q[h].",
         ),
         Wrong(
+            "only_the_last_head",
+            _all_three(lambda x, W: x @ W[-1]),
+            "One head's result comes back for each letter: a loop that writes each product to the\n"
+            "same name keeps the last one. Collect the products of all heads.",
+        ),
+        Wrong(
+            "batch_meets_heads",
+            _all_three(lambda x, W: x @ W),
+            "x is [batch, seq, d_in] and W is [n_head, d_in, head_dim]: @ lines up the batch with\n"
+            "the heads, which have nothing to do with each other. Each sequence meets each head.",
+        ),
+        Wrong(
+            "heads_along_seq",
+            _all_three(lambda x, W: torch.cat([x @ w for w in W], dim=1)),
+            "The heads stand one after the other along seq, as more tokens: torch.cat joins along\n"
+            "an axis that is there. Here the heads need an axis of their own.",
+        ),
+        Wrong(
+            "heads_added_up",
+            _all_three(lambda x, W: sum(x @ w for w in W)),
+            "The products of the heads were added up. Each head keeps its own result, in an axis\n"
+            "for the heads.",
+        ),
+        Wrong(
+            "heads_on_their_side",
+            _all_three(lambda x, W: (x[:, None] @ W).mT),
+            "Each head is [head_dim, seq] here: it lies on its side. All three are asked as\n"
+            "[batch, n_head, seq, head_dim].",
+        ),
+        Wrong(
+            "keys_first",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_K, W_Q, W_V),
+            "What you return first are the keys, and the queries come second. The order is q, k,\n"
+            "v.",
+        ),
+        Wrong(
+            "values_first",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_V, W_K, W_Q),
+            "What you return first are the values, and the queries come last. The order is q, k,\n"
+            "v.",
+        ),
+        Wrong(
+            "a_dictionary",
+            lambda x, *letters: dict(zip("qkv", per_head.per_head_qkv(x, *letters), strict=True)),
+            "q, k and v come in a dictionary. Three tensors are asked: return q, k, v.",
+        ),
+        Wrong(
             "queries_three_times",
             lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q, W_Q, W_Q),
             "q, k and v are equal: all three are made with W_Q. Each letter has its own matrices.",

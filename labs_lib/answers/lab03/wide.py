@@ -18,6 +18,19 @@ def _stacked_by_element(W):
     return out
 
 
+def _slots(start):
+    """A loop that writes head h to the columns from start(h, head_dim) on."""
+
+    def stack(W):
+        n_head, d_in, head_dim = W.shape
+        out = W.new_zeros(d_in, n_head * head_dim)
+        for h in range(n_head):
+            out[:, start(h, head_dim) : start(h, head_dim) + head_dim] = W[h]
+        return out
+
+    return stack
+
+
 STACK_PROJECTIONS = Answer(
     reference=fused.stack_projections,
     wrong=(
@@ -70,6 +83,36 @@ STACK_PROJECTIONS = Answer(
             lambda W: W.sum(dim=0),
             "The heads are added up to one matrix [d_in, head_dim]. Nothing is to be computed\n"
             "here: every number of every head has its own place in the wide matrix.",
+        ),
+        Wrong(
+            "view_after_the_swap",
+            lambda W: W.transpose(0, 1).view(W.shape[1], -1),
+            "The axes are in the right order. But after the swap the two to be joined don't lie\n"
+            "next to each other in memory, and view never copies; here a copy is needed.",
+        ),
+        Wrong(
+            "all_axes_reversed",
+            lambda W: W.permute(2, 1, 0).reshape(W.shape[1], -1),
+            "All three axes were reversed, which is what .T does, and then joined, so that the\n"
+            "numbers were cut anew. Only the first two change places.",
+        ),
+        Wrong(
+            "slot_overwritten",
+            _slots(lambda h, head_dim: 0),
+            "Every head was written to the same columns, so that the last one is left and the\n"
+            "rest is empty. Head 1 begins where head 0 ends.",
+        ),
+        Wrong(
+            "slots_overlap",
+            _slots(lambda h, head_dim: h),
+            "Head h was written from column h on, over the head before it. A head is head_dim\n"
+            "columns wide: where does head h begin?",
+        ),
+        Wrong(
+            "only_the_last_head",
+            lambda W: W[-1],
+            "This is the matrix of one head. A loop that writes each to the same name keeps the\n"
+            "last one.",
         ),
         Wrong(
             "two_heads_only",
@@ -151,6 +194,12 @@ def _each(change):
         return tuple(change(w) for w in unstack_from_fused_qkv(W, n_head, interleaved))
 
     return program
+
+
+def _starts(letter, n_head, interleaved):
+    if interleaved:
+        return range(letter, 3 * n_head, 3)
+    return range(letter * n_head, (letter + 1) * n_head)
 
 
 def _by_slices(W_QKV, n_head, interleaved=False):
@@ -261,6 +310,20 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             "The columns are dealt out one by one, as if neighbouring columns belonged to\n"
             "different heads. In both layouts a head's head_dim columns stay together in one\n"
             "block.",
+        ),
+        Wrong(
+            "starts_not_multiplied",
+            lambda W, n_head, interleaved=False: tuple(
+                torch.stack(
+                    [
+                        W[:, s : s + W.shape[1] // (3 * n_head)]
+                        for s in _starts(letter, n_head, interleaved)
+                    ]
+                )
+                for letter in range(3)
+            ),
+            "Block b begins at column b here, so that the blocks overlap. Each is head_dim\n"
+            "columns wide: where does block b begin?",
         ),
         Wrong(
             "values_before_keys",
