@@ -51,7 +51,8 @@ class Shown {
     this.reading = element("p", { "aria-hidden": "true", class: "labs-reading" });
     const read = this.spec.reads ? [this.reading] : []; // the sentence says the same of what is chosen
     const parts = [row, this.offers, this.canvas, ...read, this.status];
-    const section = { class: "labs-explorer", role: "group", "aria-label": this.name };
+    const onkeydown = (event) => this.leave(event);
+    const section = { class: "labs-explorer", role: "group", "aria-label": this.name, onkeydown };
     this.root = element("div", section, ...parts);
     this.el.append(this.root);
   }
@@ -118,6 +119,15 @@ class Shown {
     for (const [name, value] of Object.entries(moved)) this.model.set(name, value);
     this.model.save_changes();
     this.later();
+  }
+
+  // Escape leads back to the notebook's cell; a number that was only half typed is forgotten.
+  leave(event) {
+    const cell = this.root.closest(".jp-Cell");
+    if (event.key !== "Escape" || !cell) return;
+    event.stopPropagation();
+    this.settings();
+    cell.focus();
   }
 
   // All moves before the next frame make one picture.
