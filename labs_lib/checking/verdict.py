@@ -21,6 +21,7 @@ from .oracle import VISIBLE_SEED, Mistake, Oracle, matches
 from .syntax import read
 
 PASS, FAIL, NOT_ATTEMPTED, ERROR = "PASS", "FAIL", "NOT ATTEMPTED", "ERROR"
+WIDTH = 88  # a notebook breaks longer lines of output in the middle of a word
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,15 @@ class Verdict:
         return self.outcome == PASS
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.outcome}  {self.exercise}", *(f"  {x}" for x in self.lines)])
+        lines = [part for line in self.lines for part in _fitted(line)]
+        return "\n".join([f"{self.outcome}  {self.exercise}", *(f"  {x}" for x in lines)])
+
+
+def _fitted(line: str) -> list[str]:
+    """A line that names a case is made of parts of any length: cut to what a notebook shows."""
+    if len(line) <= WIDTH or not line.lower().startswith("in the case “"):
+        return [line]
+    return textwrap.wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
 def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None = None) -> Verdict:

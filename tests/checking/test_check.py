@@ -40,6 +40,14 @@ def test_a_check_prints_and_never_raises_in_jupyter(capsys):
     assert capsys.readouterr().out.startswith(f"NOT ATTEMPTED  {MEAN}")
 
 
+def test_a_check_prints_no_line_that_a_notebook_breaks_within_a_word(capsys):
+    check("lab02.split_heads", lambda x, n_head: x.reshape(len(x), n_head, x.shape[1], -1))
+    lines = capsys.readouterr().out.splitlines()
+    case = next(n for n, line in enumerate(lines) if line.startswith("  In the case “"))
+    assert "elements differ)" in " ".join(lines[case : case + 2])
+    assert all(len(line) <= 92 for line in lines)
+
+
 def test_under_nbval_a_check_that_is_not_pass_raises(monkeypatch, capsys):
     monkeypatch.setenv("LABS_NBVAL", "1")
     check(MEAN, lambda x: x.mean(-1))
