@@ -11,7 +11,7 @@ LAB = Lab(
     number=10,
     slug="online_softmax",
     title="Online softmax",
-    minutes=75,
+    minutes=90,
     question=(
         "A softmax divides by a sum over the whole row. How can a program that only ever holds a "
         "few scores get it right, and is it right to the last digit?"

@@ -55,6 +55,12 @@ def _o_without_axis(q, k, v, mask=None, block=16):
     return q.new_zeros(*q.shape[:-1], v.shape[-1]) * q[..., 0]
 
 
+def _o_as_wide_as_q(q, k, v, mask=None, block=16):
+    """The first step of a pass whose o began as torch.zeros_like(q)."""
+    p = (_first_block(q, k, block) - _first_block(q, k, block).amax(-1, keepdim=True)).exp()
+    return q.new_zeros(q.shape) + p @ v[..., :block, :], q[..., 0]
+
+
 def _cut_along_the_batch(q, k, v, mask=None, block=16):
     return q @ k[block : 2 * block].mT
 
@@ -75,6 +81,11 @@ SLIPS = (
     Wrong("factor_without_axis", _o_without_axis, QUERY_AXIS),
     Wrong("factor_without_axis_from_0", lambda q, k, v, mask=None, block=16: (
         q[..., 0] + _first_block(q, k, block) @ v[..., :block, :]), QUERY_AXIS),
+    Wrong("o_as_wide_as_q", _o_as_wide_as_q,
+        "o is as wide as q here. It is a sum of values, and these may have another width: v's."),
+    Wrong("no_keys_in_a_block", lambda q, k, v, mask=None, block=16: (
+        q @ k[..., :0, :].mT).amax(-1),
+        "A block has no keys at all. From where to where does the slice of the second block go?"),
     Wrong("keys_not_turned", lambda q, k, v, mask=None, block=16: q @ k[..., :block, :],
         "The block of keys isn't turned: q [..., T_q, head_dim] times k [..., block, head_dim]. A\n"
         "score is a query's product with a key, so k's last two axes change places."),
@@ -87,6 +98,8 @@ SLIPS = (
     Wrong("whole_mask", _whole_mask(lambda mask, start, end: mask), MASK_AXIS),
     Wrong("rows_of_the_mask", _whole_mask(lambda mask, start, end: mask[start:end]), MASK_AXIS),
     Wrong("second_axis_of_the_mask", _whole_mask(lambda mask, start, end: mask[:, start:end]),
+        MASK_AXIS),
+    Wrong("mask_of_four_axes", _whole_mask(lambda mask, start, end: mask[:, :, :, start:end]),
         MASK_AXIS),
     Wrong("scale_by_the_number_of_keys", lambda q, k, v, mask=None, block=16: changed(
         scale=lambda head_dim: 1 / math.sqrt(k.shape[-2]))(q, k, v, mask, block),

@@ -262,6 +262,12 @@ def _a_to_b(a, b):
     return torch.maximum(m_a, m_b), l_a * f + l_b, o_a * f[..., None] + o_b
 
 
+def _one_decision(a, b):
+    large, small = (a, b) if a[0].max() > b[0].max() else (b, a)
+    f = (small[0] - large[0]).exp()
+    return large[0], large[1] + small[1] * f, large[2] + small[2] * f[..., None]
+
+
 MERGE_SOFTMAX_STATES = (
     Wrong("truth_of_a_tensor", lambda a, b: max(a[0], b[0]), ONE_TRUTH),
     Wrong("factor_without_axis", lambda a, b: a[2] * _factor(a[0], b[0]), O_AXIS),
@@ -271,6 +277,12 @@ MERGE_SOFTMAX_STATES = (
         _a_to_b,
         "a is brought to b's maximum, by exp(m_a - m_b), and b is left as it is. Where a has the\n"
         "larger maximum, that factor is larger than 1, and b's sums don't belong to m.",
+    ),
+    Wrong(
+        "one_decision_for_all_rows",
+        _one_decision,
+        "One comparison decides for all rows which state has the larger maximum. In one row it is\n"
+        "a, in the next b: the larger has to be found row by row.",
     ),
     Wrong(
         "factors_crossed",
