@@ -82,6 +82,23 @@ def test_products_beyond_the_range_of_half_stay_finite(size):
     )
 
 
+def test_a_sum_of_weights_that_were_not_rounded_yet_is_within_the_tolerance_of_half():
+    """The weights of a long row are used as halves; either sum of them is right, and none fails."""
+    text = ladder.source("flash_forward_mma")
+    rounded = "sum += __low2float(two) + __high2float(two);"
+    assert text.count(rounded) == 1
+    exact = "sum += exp2f((s[at] - shift) * LOG2_E) + exp2f((s[at + 1] - shift) * LOG2_E);"
+    q, k, v = (numbers(1, 1, n, 16, seed=i) for i, n in enumerate((9, 4096, 4096)))
+    ours = run(q, k, v, 0.25, False, BOTH[1])
+    theirs = trials.flash_trial(BOTH[1], q, k, v, 0.25, False)
+    sizes = {"batch": 1, "n_head": 1, "n_kv_head": 1, "n_q": 9, "n_k": 4096}
+    geometry = BOTH[1].geometry(sizes | {"head_dim": 16, "causal": False})
+    cuda.compile(text.replace(rounded, exact))[geometry](*theirs.arguments)
+    right(ours)
+    right(theirs)
+    assert not torch.equal(ours.outputs["lse"], theirs.outputs["lse"])
+
+
 @pytest.mark.parametrize("head_dim", [5, 20, 63, 80, 120])
 def test_head_dims_that_are_no_multiple_of_sixteen_or_eight(head_dim):
     """Filled up with zeros inside; the scale is the caller's and not that of the padded width."""
