@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from .kit import Answer, Right, Wrong
@@ -67,6 +68,24 @@ ANSWERS = {
                 lambda x: None,
                 "Nothing comes back from your function. To print a result shows it; to hand it on\n"
                 "takes a return.",
+            ),
+            Wrong(
+                "only_the_last_row",
+                lambda x: x[-1].mean(-1),
+                "This is the mean of the last row alone. A loop that writes each result to the\n"
+                "same name keeps the last one; asked is one number for every row.",
+            ),
+            Wrong(
+                "whole_numbers",
+                lambda x: x.sum(dim=-1) // x.shape[-1],
+                "The means are cut to whole numbers: // leaves out what stands behind the point.",
+            ),
+            Wrong(
+                "through_numpy",
+                lambda x: torch.from_numpy(np.mean(x.numpy(), axis=-1)),
+                "In training torch follows every step of a function, and it can't follow numpy.\n"
+                "Don't take torch's advice here: detach() only hides the step. Stay with torch's\n"
+                "own operations.",
             ),
             Wrong(
                 "largest_of_rows",
