@@ -31,7 +31,7 @@ QUIZ = (
         {
             "a": "it holds the meaning of the text",
             "b": "a row has to add up to 1, and its value adds next to nothing",
-            "c": "rotary positions are strongest at 0",
+            "c": "the number of its place, 0, makes its scores largest",
             "d": "it is a start mark, and models learn to obey it",
         },
     ),

@@ -2,7 +2,8 @@
 
 describing.py   entropy, previous token
 resting.py      sink
-silencing.py    one head silent, heads pruned
+silencing.py    one head silent
+pruning.py      heads cut out
 importance.py   the gradient of a gate
 rounding.py     int8
 quiz.py         the quiz questions
@@ -10,10 +11,11 @@ quiz.py         the quiz questions
 
 from .describing import ATTENTION_ENTROPY, PREVIOUS_TOKEN_SCORE
 from .importance import HEAD_IMPORTANCE
+from .pruning import PRUNE
 from .quiz import QUIZ
 from .resting import SINK_SCORE
 from .rounding import QUANTISE_INT8
-from .silencing import ABLATE_HEAD, PRUNE
+from .silencing import ABLATE_HEAD
 
 ANSWERS = {
     "lab06.attention_entropy": ATTENTION_ENTROPY,

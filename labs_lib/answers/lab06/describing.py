@@ -101,7 +101,13 @@ ATTENTION_ENTROPY = Answer(
                 "Nearly right: a small number stands inside the logarithm, so that it never meets\n"
                 "0, and it moves every other weight as well. Keep the zeros away instead.",
             )
-            for little in (1e-5, 1e-6, 1e-7, 1e-8)
+            for little in (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+        ),
+        Wrong(
+            "rows_divided_by_their_sum",
+            lambda weights: torch.special.entr(weights / weights.sum(-1, keepdim=True)).sum(-1),
+            "The values are right, and each row is divided by its sum first (as torch's\n"
+            "Categorical does), so that its gradient is another one. Weights add up to 1 already.",
         ),
         Wrong(
             "all_in_one_number",
@@ -236,6 +242,16 @@ PREVIOUS_TOKEN_SCORE = Answer(
             _previous_divided_by_all,
             "The padded queries are left out of the sum and still counted in the number that it\n"
             "is divided by.",
+        ),
+        Wrong(
+            "first_text_only",
+            lambda weights, real=None: weights[0].diagonal(-1, dim1=-2, dim2=-1).mean(-1),
+            "Only the first text is looked at. The mean goes over all of them.",
+        ),
+        Wrong(
+            "second_query_only",
+            lambda weights, real=None: weights[:, :, 1, 0].mean(0),
+            "Only the second query is looked at. All that have a token before them count.",
         ),
         Wrong(
             "mean_of_means",

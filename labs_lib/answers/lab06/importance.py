@@ -178,7 +178,7 @@ HEAD_IMPORTANCE = Answer(
                 "passes for each head. Autograd gives all of them, exactly, by one pass forth\n"
                 "and back.",
             )
-            for step in (0.2, 0.1)
+            for step in (0.2, 0.1, 0.01, 0.001)
         ),
         Wrong(
             "no_gradient_asked_for",
@@ -190,6 +190,12 @@ HEAD_IMPORTANCE = Answer(
             "adding_up_to_one",
             _from_slopes(lambda slopes: slopes.abs().mean(0) / slopes.abs().mean(0).sum()),
             "The numbers are divided by their sum. Asked are the mean sizes themselves.",
+        ),
+        Wrong(
+            "mean_over_heads",
+            _from_slopes(lambda slopes: slopes.abs().mean(1)),
+            "The heads are averaged, and there is one number for each example. It is the other\n"
+            "way round: one for each head.",
         ),
         Wrong(
             "one_number_for_all_heads",

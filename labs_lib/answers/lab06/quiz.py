@@ -31,7 +31,8 @@ QUIZ = {
         "In the toy the row goes to the first slot when there is nothing to fetch, and what that\n"
         "slot adds is small. Where a row may add up to less than 1, it isn't needed.",
         a="Put another word first: the weight stays on the first place.",
-        c="The toy has no rotary positions, and MiniLM, which rests on [CLS], has none either.",
+        c="In the toy an ordinary token in the same place gets 0.11 and becomes no sink. It takes\n"
+        "a place whose value adds next to nothing.",
         d="SmolLM2 read no start mark: the sink was an ordinary word.",
     ),
     "lab06.quiz_outlier": _answer(

@@ -101,6 +101,16 @@ SINK_SCORE = Answer(
             "Only the first text is looked at. The mean goes over all of them.",
         ),
         Wrong(
+            "two_queries_left_out",
+            lambda weights: weights[:, :, 2:, 0].mean((0, 2)),
+            "Queries 0 and 1 are left out. Query 1 has a choice already: key 0 or itself.",
+        ),
+        Wrong(
+            "share_of_queries",
+            lambda weights: (weights[:, :, 1:, 0] > 0.5).to(weights.dtype).mean((0, 2)),
+            "This is how often key 0 gets more than half. Asked is how much it gets, on average.",
+        ),
+        Wrong(
             "heads_averaged",
             lambda weights: weights[:, :, 1:, 0].mean((0, 1)),
             "The heads are averaged, and there is one number for each query. It is the other way\n"

@@ -43,6 +43,13 @@ def _spread(x, axis):
     return torch.where(step > 0, step, torch.ones_like(step))
 
 
+def _range(x, axis):
+    if axis is None:
+        return (x.max() - x.min()).clamp_min(1e-30) / 255
+    wide = x.amax(1 - axis, keepdim=True) - x.amin(1 - axis, keepdim=True)
+    return torch.where(wide > 0, wide / 255, 1.0)
+
+
 def _from_zero_point(x, axis=None):
     """Asymmetric: the smallest number becomes -128, the largest 127."""
     dims = (0, 1) if axis is None else (1 - axis,)
@@ -112,11 +119,14 @@ QUANTISE_INT8 = Answer(
             "The largest size is spread over 255 steps, so that all large numbers are cut off at\n"
             "127. 255 is for both signs together.",
         ),
-        Wrong(
-            "sign_of_the_largest",
-            _with(_largest_without_size, _clamped),
-            "The scale comes from the largest number, not the largest size: a negative number\n"
-            "further out than it is cut off.",
+        *(
+            Wrong(
+                f"sign_of_the_largest{how}",
+                _with(_largest_without_size, *convert),
+                "The scale comes from the largest number, not the largest size: a negative number\n"
+                "further out than it doesn't fit into int8.",
+            )
+            for how, convert in (("", (_clamped,)), ("_not_cut_off", ()))
         ),
         Wrong(
             "other_axis",
@@ -166,6 +176,12 @@ QUANTISE_INT8 = Answer(
             "by_the_spread",
             _with(_spread, _clamped),
             "The scale comes from the standard deviation. Numbers further out are cut off.",
+        ),
+        Wrong(
+            "from_smallest_to_largest",
+            _with(_range, _clamped),
+            "One step is the way from the smallest to the largest number, divided by 255. Then 0\n"
+            "must be allowed to move. Here it stays, and the largest *size* becomes 127.",
         ),
         Wrong(
             "scale_before_q",

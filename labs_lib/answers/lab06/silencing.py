@@ -1,4 +1,4 @@
-"""Answers to ablate_head and prune."""
+"""Answers to ablate_head."""
 
 from __future__ import annotations
 
@@ -200,6 +200,19 @@ ABLATE_HEAD = Answer(
             "The head says its mean. That is another experiment; here it says nothing: zeros.",
         ),
         Wrong(
+            "all_heads_before_it",
+            _changed(lambda heads, head: torch.cat(
+                [torch.zeros_like(heads[:, :head]), heads[:, head:]], dim=1)),
+            "All heads before this one are silent, and it speaks: `[:head]` ends before head.",
+        ),
+        Wrong(
+            "gone_from_the_row",
+            lambda q, k, v, W_O, head, mask=None: _out(_attend(q, k, v, mask)[:, [
+                h for h in range(q.shape[1]) if h != head]], W_O),
+            "The head is gone and not silent: the row is narrower now than W_O has rows. Zeros\n"
+            "keep its place.",
+        ),
+        Wrong(
             "weights_zeroed_in_place",
             _weights_zeroed_in_place,
             "Weights of 0 do silence the head. But they are written into the softmax's own\n"
@@ -215,174 +228,5 @@ ABLATE_HEAD = Answer(
         Right("head_left_out", _removed),
         Right("sum_over_the_others", _summed_up),
         Right("contribution_subtracted", _subtracted),
-    ),
-)  # fmt: skip
-
-
-def _take(W, axis, n_head, left):
-    return W.unflatten(axis, (n_head, -1)).index_select(axis, torch.tensor(left)).flatten(
-        axis, axis + 1)  # fmt: skip
-
-
-def _left(n_head, gone):
-    return [h for h in range(n_head) if h not in gone]
-
-
-def _prune_with(left=_left, axes=(1, 1, 1, 0)):
-    """A program that takes other heads, or cuts along other axes."""
-
-    def program(W_Q, W_K, W_V, W_O, n_head, gone):
-        return tuple(
-            _take(W, axis, n_head, left(n_head, gone))
-            for W, axis in zip((W_Q, W_K, W_V, W_O), axes, strict=True)
-        )
-
-    return program
-
-
-def _prune_zeros(W_Q, W_K, W_V, W_O, n_head, gone):
-    keep = torch.tensor([h not in gone for h in range(n_head)])
-    wide = keep.repeat_interleave(W_O.shape[0] // n_head)
-    return W_Q * wide, W_K * wide, W_V * wide, W_O * wide[:, None]
-
-
-def _prune_interleaved(W_Q, W_K, W_V, W_O, n_head, gone):
-    keep = torch.tensor([c % n_head not in gone for c in range(W_O.shape[0])])
-    return W_Q[:, keep], W_K[:, keep], W_V[:, keep], W_O[keep]
-
-
-def _one_after_another(W_Q, W_K, W_V, W_O, n_head, gone):
-    """Deletes by the numbers of the whole layer, though the heads behind have moved up."""
-    width = W_O.shape[0] // n_head
-    matrices = [W_Q.T, W_K.T, W_V.T, W_O]
-    for head in gone:
-        matrices = [torch.cat([W[: head * width], W[(head + 1) * width :]]) for W in matrices]
-    return *(W.T for W in matrices[:3]), matrices[3]
-
-
-def _from_the_back(W_Q, W_K, W_V, W_O, n_head, gone):
-    return _one_after_another(W_Q, W_K, W_V, W_O, n_head, sorted(gone, reverse=True))
-
-
-def _by_chunks(W_Q, W_K, W_V, W_O, n_head, gone):
-    def cut(W, axis):
-        parts = [p for h, p in enumerate(W.chunk(n_head, dim=axis)) if h not in gone]
-        return torch.cat(parts, dim=axis)
-
-    return cut(W_Q, 1), cut(W_K, 1), cut(W_V, 1), cut(W_O, 0)
-
-
-def _by_mask(W_Q, W_K, W_V, W_O, n_head, gone):
-    width = W_O.shape[0] // n_head
-    keep = torch.tensor([c // width not in set(gone) for c in range(W_O.shape[0])])
-    return [W_Q[:, keep], W_K[:, keep], W_V[:, keep], W_O[keep]]
-
-
-def _numbers_only(W_Q, W_K, W_V, W_O, n_head, gone):
-    """Takes single columns by the heads' numbers."""
-    left = _left(W_O.shape[0], gone)
-    return W_Q[:, left], W_K[:, left], W_V[:, left], W_O[left]
-
-
-PRUNE = Answer(
-    reference=silencing.prune,
-    wrong=(
-        Wrong(
-            "keeps_the_wrong_ones",
-            _prune_with(lambda n_head, gone: sorted(gone) or list(range(n_head))),
-            "What is left are the heads that were to go.",
-        ),
-        Wrong(
-            "zeros",
-            _prune_zeros,
-            "The heads are set to zero and still there: the matrices are as large as before. A\n"
-            "pruned layer is smaller.",
-        ),
-        Wrong(
-            "w_o_left_whole",
-            lambda W_Q, W_K, W_V, W_O, n_head, gone: (
-                *_by_chunks(W_Q, W_K, W_V, W_O, n_head, gone)[:3], W_O.clone()),
-            "W_O is whole. The heads side by side are narrower now, so W_O has rows that nothing\n"
-            "meets: they have to go as well.",
-        ),
-        Wrong(
-            "w_o_only",
-            lambda W_Q, W_K, W_V, W_O, n_head, gone: (W_Q.clone(), W_K.clone(), W_V.clone(),
-                _by_chunks(W_Q, W_K, W_V, W_O, n_head, gone)[3]),
-            "Only W_O is cut. The heads are still computed, by W_Q, W_K and W_V.",
-        ),
-        Wrong(
-            "queries_only",
-            lambda W_Q, W_K, W_V, W_O, n_head, gone: (
-                _by_chunks(W_Q, W_K, W_V, W_O, n_head, gone)[0], W_K.clone(), W_V.clone(),
-                _by_chunks(W_Q, W_K, W_V, W_O, n_head, gone)[3]),
-            "W_K and W_V are whole. A head has its own part in all four matrices.",
-        ),
-        Wrong(
-            "columns_of_w_o",
-            lambda W_Q, W_K, W_V, W_O, n_head, gone: (
-                *_by_chunks(W_Q, W_K, W_V, W_O, n_head, gone)[:3], torch.cat(
-                    [p for h, p in enumerate(W_O.tensor_split(n_head, dim=1)) if h not in gone],
-                    dim=1)),
-            "W_O lost columns: those are the numbers of the output, which stays as wide as the\n"
-            "model. The heads are its rows.",
-        ),
-        Wrong(
-            "interleaved",
-            _prune_interleaved,
-            "Every n_head-th column went. A head's columns stand together: head_dim of them.",
-        ),
-        Wrong(
-            "single_columns",
-            _numbers_only,
-            "Single columns went, those with the heads' numbers. A head has head_dim columns.",
-        ),
-        Wrong(
-            "one_after_another",
-            _one_after_another,
-            "One head is right, several are not: after the first is gone, the heads behind it\n"
-            "have moved up and their numbers no longer fit. Choose what stays all at once.",
-        ),
-        Wrong(
-            "order_lost",
-            _prune_with(lambda n_head, gone: _left(n_head, gone)[::-1]),
-            "The heads that stay stand in another order.",
-        ),
-        Wrong(
-            "one_number_off",
-            _prune_with(lambda n_head, gone: _left(
-                n_head, [(h + 1) % n_head for h in gone])),
-            "Other heads went, each the one after. Counting starts at 0.",
-        ),
-        Wrong(
-            "heads_still_an_axis",
-            lambda Q, K, V, O, n_head, gone: tuple(
-                W.unflatten(axis, (n_head, -1)).index_select(axis, torch.tensor(
-                    [h for h in range(n_head) if h not in gone]))
-                for W, axis in ((Q, 1), (K, 1), (V, 1), (O, 0))),
-            "The right heads are left, and they still have an axis of their own. Join it with\n"
-            "head_dim again: a matrix has two axes.",
-        ),
-        Wrong(
-            "as_many_from_the_front",
-            lambda Q, K, V, O, n_head, gone: (
-                *(W[:, len(gone) * W.shape[1] // n_head :] for W in (Q, K, V)),
-                O[len(gone) * O.shape[0] // n_head :]),
-            "The right number of heads went, always the first ones. The list says which.",
-        ),
-        Wrong(
-            "n_head_behind_them",
-            lambda Q, K, V, O, n_head, gone: (
-                *_prune_with()(Q, K, V, O, n_head, gone), n_head - len(gone)),
-            "The matrices are right. They alone are asked: four, without the number of heads.",
-        ),
-    ),
-    right=(
-        Right("chunks", _by_chunks),
-        Right("mask", _by_mask),
-        Right("from_the_back", _from_the_back),
-        Right("index_select", _prune_with()),
-        Right("a_set", lambda W_Q, W_K, W_V, W_O, n_head, gone: silencing.prune(
-            W_Q, W_K, W_V, W_O, n_head, set(gone))),
     ),
 )  # fmt: skip
