@@ -44,8 +44,7 @@ _ARM = """(target, what) => { window.labsTime = new Promise((done, fail) => {
   addEventListener('keydown', () => pressed = performance.now(), {capture: true, once: true});
   new MutationObserver((_, seen) => { seen.disconnect(); clearTimeout(late);
     requestAnimationFrame(() => done(performance.now() - pressed)); })
-    .observe(target, what === 'img' ? {subtree: true, childList: true, attributeFilter: ['src']}
-      : {attributeFilter: [what]}); }); }"""
+    .observe(target, {attributeFilter: [what]}); }); }"""
 
 
 def missing() -> str:
@@ -150,9 +149,7 @@ class Notebook:
         return shown
 
     def pressed(self, picture: Any, key: str, what: str = "data-rev") -> float:
-        """Milliseconds from a key to the frame after the picture changed: an attribute of it,
-        or, for "img", an image that it holds.
-        """
+        """Milliseconds from a key to the frame after the picture changed, as an attribute says."""
         picture.evaluate(_ARM, what)
         self.page.keyboard.press(key)
         return self.page.evaluate("window.labsTime")

@@ -21,7 +21,9 @@ EXPLORERS = (
     ("fused_slices", "fused_slices()", "head"),
     ("ledger", "ledger()", "n_layer"),
     ("w_o_mixing", "w_o_mixing(n_head=8, d_model=64)", "merge"),
+    ("head_atlas", "head_atlas()", "layer"),
     ("training_scrub", "training_scrub()", "step"),
+    ("induction", "induction(place=3)", "place"),
     ("kv_cache", "kv_cache()", "n_layer"),
     ("online_softmax", "play_row()", "step"),
     ("flash_tiles", "flash_tiles()", "step"),
@@ -29,18 +31,18 @@ EXPLORERS = (
     ("kernel_view", "kernel_view(recorded.trace('transpose_tiled'))", "step"),
     ("pipeline", "pipeline()", "new"),
 )
-ATLAS = ("head_atlas", "head_atlas()", "layer")
-_KEYS = ("ArrowRight", "ArrowLeft")
+SILENT = ("head_atlas", "head_atlas('smollm2', it='is silent')", "layer")
+_THERE_AND_BACK, _ON = ("ArrowRight", "ArrowLeft"), ("ArrowRight",)
 
 
 def rows() -> list[Row | str]:
-    """The 95th percentile of each explorer in a headless Chromium, and of the head atlas.
+    """The 95th percentile of each explorer in a headless Chromium, and of a silent head.
 
     Raises: Unavailable without a browser.
     """
     from labs_lib.models import available
 
-    listed = [*EXPLORERS, *([ATLAS] if available("minilm") else [])]
+    listed = [*EXPLORERS, *([SILENT] if available("smollm2") else [])]
     with tempfile.TemporaryDirectory() as made, browsing() as browser:
         folder = Path(made)
         with served(folder) as address:
@@ -50,7 +52,7 @@ def rows() -> list[Row | str]:
             found = [_measured(notebook, i, *entry) for i, entry in enumerate(listed)]
     notes = ["The first is the explorers' bar, the second that of what torch computes."]
     if len(listed) == len(EXPLORERS):
-        notes.append("The head atlas needs a model (`labs models get`) and is left out.")
+        notes.append("A silent head needs a model (`labs models get`) and is left out.")
     return [*found, *notes, *filter(None, [busy()])]
 
 
@@ -72,33 +74,21 @@ def _cell(module: str, call: str) -> str:
 
 
 def _measured(notebook: Notebook, cell: int, module: str, call: str, control: str) -> Row:
-    if module == ATLAS[0]:
-        picture, times = _atlas(notebook, cell)
-        within = TORCH_WITHIN
+    shown = notebook.explorer(cell)
+    shown.get_by_label(control, exact=True).focus()
+    if (module, call, control) == SILENT:  # always another layer: the model runs at every move
+        within, name = TORCH_WITHIN, f"head_atlas, {control}, silent in SmolLM2"
+        times = _pressed(notebook, shown, _ON, PRESSES // 2, "data-answered")
     else:
-        shown = notebook.explorer(cell)
-        shown.get_by_label(control, exact=True).focus()
-        picture, within = shown.locator("canvas"), EXPLORER_WITHIN
-        times = _pressed(notebook, picture, PRESSES)
-    seconds = [one / 1000 for one in times]
-    middle = f"{percentile(times, 0.5):.0f} ms"
-    return Row(f"{call.partition('(')[0]}, {control}", percentile(seconds), within=within,
-               more=(("median", middle),))  # fmt: skip
+        within, name = EXPLORER_WITHIN, f"{call.partition('(')[0]}, {control}"
+        times = _pressed(notebook, shown, _THERE_AND_BACK, PRESSES, "data-rev")
+    seconds, middle = [one / 1000 for one in times], f"{percentile(times, 0.5):.0f} ms"
+    return Row(name, percentile(seconds), within=within, more=(("median", middle),))
 
 
-def _atlas(notebook: Notebook, cell: int) -> tuple[Any, list[float]]:
-    """Silence a head, and move from head to head: the model runs at every move."""
-    output = notebook.page.locator(".jp-CodeCell").nth(cell)
-    output.scroll_into_view_if_needed()
-    output.locator("img").wait_for(timeout=60_000)
-    output.locator("select").last.select_option("is silent")
-    output.get_by_text("Silent, it moves").wait_for(timeout=60_000)
-    output.locator(".noUi-handle").first.focus()
-    picture = output.locator(".widget-html-content", has=notebook.page.locator("img"))
-    return picture, _pressed(notebook, picture, PRESSES // 2, "img")
-
-
-def _pressed(notebook: Notebook, picture: Any, count: int, what: str = "data-rev") -> list[float]:
-    for key in _KEYS:
-        notebook.pressed(picture, key, what)
-    return [notebook.pressed(picture, _KEYS[i % 2], what) for i in range(count)]
+def _pressed(
+    notebook: Notebook, shown: Any, keys: tuple[str, ...], count: int, what: str
+) -> list[float]:
+    picture = shown.locator("canvas")
+    every = [notebook.pressed(picture, keys[i % len(keys)], what) for i in range(count + 2)]
+    return every[2:]

@@ -1,17 +1,14 @@
 """Lab 07: type a text, choose a word, and see the jump to what came after it last time.
 
-The head is built on the spot out of n_head and d_model, or it is SmolLM2's best one. Without that
-model the panel shows what was recorded of it on one text.
+The head is built out of n_head and d_model, in the browser by front/induction.mjs, or it is
+SmolLM2's best one: what it does with one text is recorded, with any other text Python asks it.
 """
 
 from __future__ import annotations
 
-import re
-import zlib
 from functools import cache
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -25,49 +22,54 @@ from ..models.roles import weights_of
 from ..models.smollm2 import SHAPE
 from ..models.studies import recorded
 from ..plots.style import COLOURS, FAINT, INK
-from .panel import Panel, choice, head_controls, slider
+from .explorer import Explorer
+from .jumps import MOST_WORDS, built_weights, jump, last_time, words_of
+from .knobs import choice, head_knobs, slider, text_line
 
 BUILT, TRAINED = "built from codes", "SmolLM2's best"
-WORD = re.compile(r"[\u3000-\u9fff]|[^\W\u3000-\u9fff]+|[^\w\s]")
-MOST_WORDS = 40
-SHARPNESS = 9.0  # of the built head: the score of two equal words
-SURE = 0.5
 
 
 def induction(
     text: str = TEXT, place: int = MOST_WORDS - 1, n_head: int = 12, d_model: int = 768
-) -> Panel:
-    """A panel with the words of a text in a row, and where the chosen one looks.
+) -> Explorer:
+    """An explorer with the words of a text in a row, and where the one at `place` looks.
 
     Each word of the built head has a random code of head_dim = d_model / n_head numbers; a key is
     the code of the word before, as a previous-token head would have left it there.
     """
-    controls = {
-        "text": _line(text),
-        "place": slider("place", place, 0, MOST_WORDS - 1, "which word asks, counted from 0"),
-        "head": choice("head", (BUILT, TRAINED), "whose weights are shown"),
-        **head_controls(n_head, d_model),
-    }
-    return Panel("what came after the last time", controls, _draw, size=(9.0, 3.6))
+    place = min(place, max(1, len(words_of(text))) - 1)
+    knobs = [
+        text_line("text", text, "any words; some should come again"),
+        slider("place", place, 0, MOST_WORDS - 1, "which word asks, counted from 0"),
+        choice("head", (BUILT, TRAINED), "whose weights are shown"),
+        *head_knobs(n_head, d_model),
+    ]
+    study = _study()
+    return Explorer(
+        "What came after the last time",
+        knobs,
+        _draw,
+        script="induction",
+        ask=_asked,
+        plays=("place", "n_head", "d_model"),
+        data={
+            "text": TEXT,
+            "tokens": study["tokens"],
+            "weights": np.array(study["weights"], np.float32).tobytes(),
+            "who": _who(),
+        },
+        size=(9.0, 3.6),
+    )
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words and marks of a text; a Chinese letter is a word. At most 40, the last."""
-    return WORD.findall(text)[-MOST_WORDS:]
-
-
-def built_weights(words: list[str], head_dim: int) -> Tensor:
-    """Return the causal weights [seq, seq] of a head whose words are random codes of that width."""
-    codes = torch.stack([_code(word.lower(), head_dim) for word in words])  # [seq, head_dim]
-    keys = torch.cat([torch.zeros(1, head_dim), codes[:-1]])  # the word before
-    may = torch.ones(len(words), len(words), dtype=torch.bool).tril()
-    return (SHARPNESS * codes @ keys.T).masked_fill(~may, -torch.inf).softmax(dim=-1)
-
-
-def last_time(words: list[str], place: int) -> int | None:
-    """Return where the word of a place stood last before it; None where it is new."""
-    before = [word.lower() for word in words[:place]]
-    return max((j for j, word in enumerate(before) if word == words[place].lower()), default=None)
+def _asked(text: str, head: str, **_: Any) -> dict[str, Any] | None:
+    """What SmolLM2's head does with a text that isn't recorded, for the browser."""
+    if head == BUILT or text == TEXT:
+        return None
+    found = _weights(text, head, 1)
+    if isinstance(found, str):
+        return {"message": found, "empty": "no weights of this text are here: see below"}
+    return {"tokens": found[0], "weights": found[1].float().contiguous().numpy().tobytes()}
 
 
 def _draw(figure: Figure, text: str, place: int, head: str, n_head: int, d_model: int) -> str:
@@ -83,7 +85,7 @@ def _draw(figure: Figure, text: str, place: int, head: str, n_head: int, d_model
     place = min(place, len(words) - 1)
     row = weights[place, : place + 1]
     _bars(ax, words, row, place)
-    return f"{who} {_sentence(words, row, place)}"
+    return f"{who} {jump(words, row, place)}"
 
 
 def _weights(text: str, head: str, head_dim: int) -> tuple[list[str], Tensor, str] | str:
@@ -92,20 +94,23 @@ def _weights(text: str, head: str, head_dim: int) -> tuple[list[str], Tensor, st
         words = words_of(text)
         weights = built_weights(words, head_dim) if words else torch.zeros(0, 0)
         return words, weights, f"Built: head_dim {head_dim}, so each word is {head_dim} numbers."
-    study = _study()
-    layer, number = study["heads"][0]
-    who = (
-        f"SmolLM2, head {number} of layer {layer} (n_head {SHAPE.n_head}, d_model {SHAPE.d_model})."
-    )
+    study, who = _study(), _who()
+    if text == TEXT:
+        return study["tokens"], torch.tensor(study["weights"]), f"Recorded: {who}"
     model = _loaded()
     if isinstance(model, str):
-        if text != TEXT:
-            return f"Only the text that the panel opened with is recorded. {model}"
-        return study["tokens"], torch.tensor(study["weights"]), f"Recorded: {who}"
+        return f"Only the text that the explorer opened with is recorded. {model}"
     if not text.strip():
         return [], torch.zeros(0, 0), who
     tokens, weights = weights_of(model, text)
+    layer, number = study["heads"][0]
     return tokens[:MOST_WORDS], weights[layer, number, :MOST_WORDS, :MOST_WORDS], who
+
+
+def _who() -> str:
+    layer, number = _study()["heads"][0]
+    sizes = f"(n_head {SHAPE.n_head}, d_model {SHAPE.d_model})"
+    return f"SmolLM2, head {number} of layer {layer} {sizes}."
 
 
 def _bars(ax: Axes, words: list[str], row: Tensor, place: int) -> None:
@@ -133,41 +138,10 @@ def _bars(ax: Axes, words: list[str], row: Tensor, place: int) -> None:
     ax.set_title(f"“{_shown(words[place])}” looks back")
 
 
-def _sentence(words: list[str], row: Tensor, place: int) -> str:
-    bare = [word.strip() for word in words]
-    last, best = last_time(bare, place), int(row.argmax())
-    if last is None:
-        return (
-            f"“{bare[place]}” (place {place}) stands here for the first time: there is nothing to "
-            f"copy. Most weight, {float(row[best]):.2f}, goes to “{bare[best]}”."
-        )
-    after = float(row[last + 1])
-    looks = f"“{bare[place]}” stood at place {last}; what came next, “{bare[last + 1]}”, gets "
-    verdict = "" if after > SURE else f" More goes to “{bare[best]}”."
-    return looks + f"{after:.2f}." + (verdict if best != last + 1 else "")
-
-
 def _shown(word: str) -> str:
     """A word as matplotlib's letters can show it."""
     word = word.strip(" ").replace("\n", "⏎")
     return word if all(ord(c) < 0x2E80 for c in word) else f"U+{ord(word[0]):04X}"
-
-
-def _code(word: str, head_dim: int) -> Tensor:
-    seed = np.random.PCG64(zlib.crc32(word.encode("utf-8")))
-    numbers = torch.from_numpy(np.random.Generator(seed).uniform(-1, 1, size=head_dim)).float()
-    return numbers / numbers.norm()
-
-
-def _line(text: str) -> widgets.Text:
-    return widgets.Text(
-        value=text,
-        description="text",
-        continuous_update=False,
-        tooltip="text: any words; some should come again",
-        style={"description_width": "80px"},
-        layout=widgets.Layout(width="760px"),
-    )
 
 
 @cache

@@ -199,4 +199,37 @@ EXPLORERS = (
         ),
         illegal=("n_kv_head", 5),
     ),
+    Row(
+        "head_atlas",
+        "head_atlas()",
+        moves="layer",
+        settings=(
+            {"role": "next", "layer": 5, "head": 11, "place": 0},
+            {"model": "smollm2", "role": "same word", "layer": 18, "head": 6, "place": 15},
+            {"role": "next"},
+            {"role": "first", "it": "is silent"},
+            {"layer": 29, "head": 9},
+            {"model": "minilm", "layer": 5, "it": "is silent", "role": "punctuation"},
+        ),
+        illegal=None,
+    ),
+    Row(
+        "induction",
+        "induction(place=17)",
+        moves="place",
+        keys=("ArrowLeft", "ArrowRight"),
+        settings=(
+            {"n_head": 32, "d_model": 32, "place": 39},
+            {
+                "text": "One, two; one: TWO. ÉTÉ été _x1 ½ and 张三是医生。张三",
+                "n_head": 3,
+                "d_model": 24,
+            },
+            {"text": "张三是医生。李四是老师。张三是", "n_head": 12, "d_model": 768, "place": 14},
+            {"text": "alone"},
+            {"head": "SmolLM2's best", "text": "A tale of two tales of two"},
+            {"text": "  "},
+            {"head": "built from codes", "text": "a b c " * 20, "n_head": 1, "d_model": 1536},
+        ),
+    ),
 )

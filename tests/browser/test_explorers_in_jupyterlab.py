@@ -12,6 +12,7 @@ import pytest
 from explorer_table import EXPLORERS
 
 from labs_lib.bench.browser import Notebook
+from labs_lib.models import available
 
 pytestmark = pytest.mark.slow
 KERNEL = "window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel"
@@ -166,6 +167,36 @@ def test_it_moves_while_python_is_busy(notebook, row, tmp_path):
     assert notebook.python("print(waited, end='')") == "True", "it waited for Python"
 
 
+def test_a_click_chooses_and_the_pointer_reads_what_the_keys_and_the_sentence_do(notebook):
+    """The heads of the atlas are 24 pixels wide and high, its tokens a little less."""
+    row = next(row for row in EXPLORERS if row.name == "head_atlas")
+    explorer = shown(notebook, row)
+    canvas, reading = explorer.locator("canvas"), explorer.locator(".labs-reading")
+    canvas.hover(position={"x": 48 + 24 * 11.5, "y": 42 + 24 * 2.5})
+    told = "Head 11 of layer 2 gives 0.46; by chance it would be 0.01."
+    assert soon(reading.text_content, told) == told
+    canvas.click(position={"x": 48 + 24 * 11.5, "y": 42 + 24 * 2.5})
+    value = "print(w_head_atlas.layer, w_head_atlas.head, w_head_atlas.place, end='')"
+    assert soon(lambda: notebook.python(value), "2 11 13") == "2 11 13"
+    canvas.click(position={"x": 600, "y": 42 + 5})
+    assert soon(lambda: notebook.python(value), "2 11 0") == "2 11 0"
+    told = notebook.python("print(w_head_atlas.message, end='')")
+    assert soon(lambda: sentence(explorer), told) == told
+    assert "(0) to “" in reading.text_content()
+    back_to_the_first_setting(notebook, row)
+
+
+def test_text_is_typed_letter_by_letter_and_python_has_it(notebook):
+    row = next(row for row in EXPLORERS if row.name == "induction")
+    explorer = shown(notebook, row)
+    knob(explorer, "text").focus()
+    notebook.page.keyboard.press("ControlOrMeta+a")
+    notebook.page.keyboard.type("b a, b")  # letters that are JupyterLab's own keys
+    assert "“b” stood at place 0; what came next, “a”" in sentence(explorer)
+    assert soon(lambda: notebook.python("print(w_induction.text, end='')"), "b a, b") == "b a, b"
+    back_to_the_first_setting(notebook, row)
+
+
 def test_an_error_in_a_picture_is_shown_and_the_next_move_draws_again(notebook):
     row = next(row for row in EXPLORERS if row.name == "own_split")
     explorer = shown(notebook, row)
@@ -193,6 +224,17 @@ def test_it_moves_after_the_kernel_is_gone(without_a_kernel, row):
     for key in row.keys:
         without_a_kernel.pressed(explorer.locator("canvas"), key)
     assert int(explorer.locator("canvas").get_attribute("data-rev")) >= int(before) + 2
+
+
+def test_what_needs_the_model_is_said_to_without_a_kernel(without_a_kernel):
+    """The heads' weights are drawn all the same; only what a silent head changes is missing."""
+    row = next(row for row in EXPLORERS if row.name == "head_atlas")
+    explorer = shown(without_a_kernel, row)
+    explorer.get_by_label("it", exact=True).select_option("is silent")
+    told = "without a kernel it can't" if available("minilm") else "`labs models get"
+    assert soon(lambda: told in sentence(explorer), True), sentence(explorer)
+    assert "Recorded: silent, it costs -0.004 nats." in sentence(explorer)
+    explorer.get_by_label("it", exact=True).select_option("speaks")
 
 
 def test_the_console_is_silent_and_nothing_off_this_machine_was_asked(without_a_kernel):
