@@ -38,6 +38,12 @@ ATTENTION = Answer(
             "out too even.",
         ),
         Wrong(
+            "power_then_half",
+            heads.with_scores(lambda q, k: heads.dots(q, k) / q.shape[-1] ** 1 / 2),
+            "n ** 1 / 2 is (n ** 1) / 2 in Python: the power comes first, and no root is taken.\n"
+            "Put the exponent in brackets.",
+        ),
+        Wrong(
             "scale_after_softmax",
             heads.softmax_before_scale,
             "The scale comes after the softmax: the rows are as sharp as without it, and the\n"
@@ -151,6 +157,30 @@ ATTENTION = Answer(
             "asked is whether a mask was given at all: is it None?",
         ),
         Wrong(
+            "mask_turned_over",
+            heads.with_weights(heads.mask_turned_over),
+            "The mask is turned over: its rows belong to queries and its columns to keys, as with\n"
+            "the scores.",
+        ),
+        Wrong(
+            "filled_with_plus_infinity",
+            heads.with_weights(heads.fill(math.inf)),
+            "The closed scores are +inf here, so the closed keys would get everything (inf / inf\n"
+            "is NaN). A weight is e to the power of its score; which power gives 0?",
+        ),
+        Wrong(
+            "all_for_any",
+            heads.with_weights(heads.all_for_any),
+            "A row is emptied as soon as one of its keys is closed: all() asks whether every key\n"
+            "is open. Only a row without any open key gets zeros.",
+        ),
+        Wrong(
+            "mended_in_place",
+            heads.with_weights(heads.mended_in_place),
+            "The weights are changed in place after the softmax, and torch needs them as they\n"
+            "were on its way back to the gradient. Make a new tensor of them.",
+        ),
+        Wrong(
             "mask_as_index",
             heads.with_weights(heads.mask_as_index),
             "A mask used as an index must have the shape of the scores. One mask may serve all\n"
@@ -203,6 +233,32 @@ ATTENTION = Answer(
             heads.weights_only,
             "These are the weights. The output is one step further: the mean of the values,\n"
             "weighted by them.",
+        ),
+        Wrong(
+            "output_and_weights",
+            lambda q, k, v, mask=None: (
+                scaled_dot_product_attention(q, k, v, mask),
+                heads.weights_only(q, k, v, mask),
+            ),
+            "You return the output and the weights. One tensor is asked, the output.",
+        ),
+        Wrong(
+            "divided_once_more",
+            lambda q, k, v, mask=None: scaled_dot_product_attention(q, k, v, mask) / k.shape[-2],
+            "The output is divided by the number of keys. The weights of a row add up to 1\n"
+            "already, so the sum is a mean.",
+        ),
+        Wrong(
+            "keys_ask",
+            lambda q, k, v, mask=None: scaled_dot_product_attention(k, q, v, mask),
+            "q and k have changed places: here the keys ask and the queries are found. The order\n"
+            "of the arguments is q, k, v.",
+        ),
+        Wrong(
+            "keys_and_values_exchanged",
+            lambda q, k, v, mask=None: scaled_dot_product_attention(q, v, k, mask),
+            "k and v have changed places: the scores are made with the values. The order of the\n"
+            "arguments is q, k, v.",
         ),
         Wrong(
             "values_are_keys",

@@ -115,6 +115,21 @@ def mask_as_index(scores, mask):
     return scores.softmax(-1)
 
 
+def mask_turned_over(scores, mask):
+    return attention_weights(scores, None if mask is None else mask.mT)
+
+
+def all_for_any(scores, mask):
+    weights = attention_weights(scores, mask)
+    return weights if mask is None else weights.masked_fill(~mask.all(-1, keepdim=True), 0.0)
+
+
+def mended_in_place(scores, mask):
+    weights = fill(-math.inf)(scores, mask)
+    weights[weights.isnan()] = 0.0
+    return weights
+
+
 def zero_times_infinity(scores, mask):
     return (scores if mask is None else scores + ~mask * -math.inf).softmax(-1)
 

@@ -105,6 +105,12 @@ MASK = Answer(
             "The pattern is right but these are lists; asked is a tensor.",
         ),
         Wrong(
+            "keys_in_rows",
+            _sized(lambda n, m: torch.arange(n)[None, :] <= torch.arange(m)[:, None]),
+            "Rows and columns have changed places: a row belongs to a query, and there are seq_q\n"
+            "of them. Which of the two aranges should be the column?",
+        ),
+        Wrong(
             "one_row",
             _sized(lambda n, m: torch.arange(m) <= torch.arange(n).max() + m - n),
             "One row is all there is. A column of queries has to meet a row of keys: one of the\n"

@@ -87,6 +87,64 @@ SCORES = Answer(
             "applied twice. Look at what a variance and a standard deviation are.",
         ),
         Wrong(
+            "power_then_half",
+            lambda q, k: _dots(q, k) / q.shape[-1] ** 1 / 2,
+            "n ** 1 / 2 is (n ** 1) / 2 in Python: the power comes first. So this divides by\n"
+            "head_dim and by 2, and no root is taken. Put the exponent in brackets.",
+        ),
+        Wrong(
+            "half_of_the_width",
+            lambda q, k: _dots(q, k) / (q.shape[-1] ** 1 / 2),
+            "n ** 1 / 2 is (n ** 1) / 2 in Python: the power comes first. So this divides by half\n"
+            "of head_dim, and no root is taken. Put the exponent in brackets.",
+        ),
+        Wrong(
+            "root_cut_to_a_whole_number",
+            lambda q, k: _dots(q, k) / int(math.sqrt(q.shape[-1])),
+            "The root is cut to a whole number here, so that it is right for 4, 9 and 16 only.\n"
+            "Leave out int, or isqrt.",
+        ),
+        Wrong(
+            "scores_cut_to_whole_numbers",
+            lambda q, k: _dots(q, k) // math.sqrt(q.shape[-1]),
+            "// cuts the scores to whole numbers. Divide with /.",
+        ),
+        Wrong(
+            "torch_root_of_an_int",
+            lambda q, k: _dots(q, k) / torch.sqrt(q.shape[-1]),
+            "torch.sqrt takes tensors, and q.shape[-1] is a plain int. Python's math has a root\n"
+            "for numbers.",
+        ),
+        Wrong(
+            "all_four_axes_named",
+            lambda q, k: q @ k.permute(0, 1, 3, 2) / math.sqrt(q.shape[-1]),
+            "This names four axes, and q and k can come with two. Name only the two that change\n"
+            "places, and count them from the back.",
+        ),
+        Wrong(
+            "a_letter_for_each_axis",
+            lambda q, k: torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(q.shape[-1]),
+            "This einsum has a letter for each of four axes, and q and k can come with two. Three\n"
+            "dots stand for any axes in front.",
+        ),
+        Wrong(
+            "product_of_two_axes_only",
+            lambda q, k: torch.mm(q, k.mT) / math.sqrt(q.shape[-1]),
+            "torch.mm takes matrices alone, of two axes. @ takes any axes in front.",
+        ),
+        Wrong(
+            "product_of_three_axes_only",
+            lambda q, k: torch.bmm(q, k.mT) / math.sqrt(q.shape[-1]),
+            "torch.bmm takes three axes and no other number. @ takes any axes in front.",
+        ),
+        Wrong(
+            "heads_summed",
+            lambda q, k: torch.einsum("...hid,...hjd->...ij", q, k) / math.sqrt(q.shape[-1])
+            if q.ndim > 2 else attention_scores(q, k),
+            "The scores of all heads are added up: the head's letter is missing behind the arrow.\n"
+            "Each head keeps its own.",
+        ),
+        Wrong(
             "scale_by_keys",
             lambda q, k: _dots(q, k) / math.sqrt(k.shape[-2]),
             "This is divided by the root of the number of keys. What counts is how many products\n"
