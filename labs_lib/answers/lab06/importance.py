@@ -178,7 +178,7 @@ HEAD_IMPORTANCE = Answer(
                 "passes for each head. Autograd gives all of them, exactly, by one pass forth\n"
                 "and back.",
             )
-            for step in (0.2, 0.1, 0.01, 0.001)
+            for step in (0.2, 0.1)  # nearer ones can't be told from the reference in marks
         ),
         Wrong(
             "no_gradient_asked_for",
