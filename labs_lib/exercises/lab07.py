@@ -38,8 +38,8 @@ def repeated_sequence(block, times):
             "In the example place 3 holds the 7 again, and copied is False there. What stands\n"
             "before it, and where did that stand earlier?",
             "tensor.repeat takes a number for each axis. Which axis grows?",
-            "Of all places, those count that lie more than one period from the beginning.\n"
-            "torch.arange gives you the places to compare.",
+            "Which is the first place that counts? Is there any behind it that doesn't?\n"
+            "torch.arange gives you the places, to compare them with a number.",
         ),
         minutes=6,
     ),
@@ -91,8 +91,8 @@ def smear_keys(k, own):
             "In the example 4 is 0.25 of one key and 0.75 of another. Which two?",
             "The keys before are the same tensor, one place along. Slices of the token axis give\n"
             "you the pairs; roll would bring the last key to the front.",
-            "own has one number for each head. Give it the axes that it lacks, so that it lines\n"
-            "up with axis 1 of k, and put the first key in front again.",
+            "own has one number for each head, and heads are axis 1 of k. How many axes stand\n"
+            "behind that one? And the first key is in no pair: where does it have to go?",
         ),
         minutes=8,
     ),
@@ -120,8 +120,8 @@ def composition_score(W_Q, W_K, W_V, W_O, n_head):
             "and its own rows of W_O. Two plain loops over heads are fine.",
             "An earlier head turns x into x B. A later one compares queries y with keys z by\n"
             "y A z^T. Put x B in the place of z: that is where B^T comes from.",
-            "torch.linalg.matrix_norm is the Frobenius norm of the last two axes. Divide each\n"
-            "product's norm by the norms of its own two matrices.",
+            "In the example A is [[0, 2], [0, 2]] and B is [[3, 4], [0, 0]]: get those first.\n"
+            "torch.linalg.matrix_norm gives the Frobenius norm of a matrix.",
         ),
         minutes=12,
     ),
@@ -149,8 +149,9 @@ def ablate_and_copy(q, k, v, logits_of, tokens, silent):
             "zero are no silence, see lab 06.)",
             "Which prediction has its token where? Logits at place i belong to the token at i +\n"
             "1, so both are cut, at different ends.",
-            "F.cross_entropy takes logits [predictions, vocab] and tokens [predictions]: cut both\n"
-            "to the second half first, then flatten texts and places into one axis.",
+            "In the example predictions made at 4, 5 and 6 meet the tokens at 5, 6 and 7: write\n"
+            "both slices with seq in the place of 8. F.cross_entropy wants [predictions, vocab]\n"
+            "and [predictions], so texts and places become one axis.",
         ),
         minutes=12,
     ),

@@ -53,6 +53,13 @@ def _interleaved(W_Q, W_K, W_V, W_O, n_head):
     return asks, columns(W_V) @ W_O.unflatten(0, (-1, n_head)).transpose(0, 1)
 
 
+def _columns_of_w_o(W_Q, W_K, W_V, W_O, n_head):
+    asks, keys, values, outs = (W.chunk(n_head, dim=1) for W in (W_Q, W_K, W_V, W_O))
+    pairs = [(q @ k.T, v @ o.T) for q, k, v, o in zip(asks, keys, values, outs, strict=True)]
+    rows = [[norm(A @ B.T) / (norm(A) * norm(B)) for _, B in pairs] for A, _ in pairs]
+    return torch.stack([torch.stack(row) for row in rows])
+
+
 def _reshaped(W_Q, W_K, W_V, W_O, n_head):
     """Cuts heads by a direct reshape, which takes rows for heads."""
     Q, K, V = (W.reshape(n_head, W.shape[0], -1) for W in (W_Q, W_K, W_V))
@@ -214,6 +221,12 @@ COMPOSITION_SCORE = Answer(
             _scores(size=_largest),
             "This takes the largest number as a matrix's size. The Frobenius norm is the root of\n"
             "the sum of squares.",
+        ),
+        Wrong(
+            "columns_of_w_o",
+            _columns_of_w_o,
+            "W_O is cut into columns. A head's numbers go into W_O, so its part of it are rows:\n"
+            "[head_dim, d_model].",
         ),
         Wrong(
             "interleaved_columns",

@@ -63,6 +63,10 @@ def _divided_by_real(weights, tokens, real=None):
     return (_at(weights, _after(tokens)) * counts[:, None]).sum(dim=(0, 2)) / total
 
 
+def _fixed_offset(weights, tokens, real=None):
+    return weights.diagonal(1 - tokens.shape[1] // 2, dim1=-2, dim2=-1).mean(dim=(0, 2))
+
+
 def _padding_divides(weights, tokens, real=None):
     counts = _counts(tokens, real)
     found = (_at(weights, _after(tokens)) * counts[:, None]).sum(dim=(0, 2))
@@ -331,6 +335,12 @@ INDUCTION_SCORE = Answer(
             "highest_query",
             _largest_text,
             "This is the query that does best. Asked is the mean.",
+        ),
+        Wrong(
+            "fixed_offset",
+            _fixed_offset,
+            "This is a diagonal, half of the text back: right for nothing but a block that stands\n"
+            "twice. In a text the copy may be anywhere; look for it.",
         ),
         Wrong(
             "first_text_only",

@@ -171,6 +171,42 @@ REPEATED_SEQUENCE = Answer(
             "There is one copy too many: times counts the first one as well.",
         ),
         Wrong(
+            "behind_the_middle",
+            _copied(lambda block, times: _places(block, times) > block.shape[1] * times // 2),
+            "With two copies it is right. With more, copying begins in the second one already:\n"
+            "one period from the beginning, not half of the text.",
+        ),
+        Wrong(
+            "always_twice",
+            lambda block, times: induction.repeated_sequence(block, 2),
+            "The block stands twice, whatever times says.",
+        ),
+        Wrong(
+            "numbers_of_the_places",
+            lambda block, times: (
+                block.repeat(1, times),
+                torch.arange(block.shape[1] + 1, block.shape[1] * times)),
+            "These are the numbers of the places. Asked is True or False for each place of the\n"
+            "text.",
+        ),
+        Wrong(
+            "one_place_early",
+            _copied(lambda block, times: _places(block, times) >= block.shape[1] - 1),
+            "It begins in the first copy. The last token of the block stands there for the first\n"
+            "time; so does the step back to the beginning, one place later.",
+        ),
+        Wrong(
+            "all_but_first_places",
+            _copied(lambda block, times: _places(block, times) % block.shape[1] > 0),
+            "Places of the first copy count too. Nothing of it has stood earlier.",
+        ),
+        Wrong(
+            "first_block_only",
+            lambda block, times: (
+                block[0].repeat(times), _places(block, times) > block.shape[1]),
+            "Only the first block is there, and the batch axis is gone.",
+        ),
+        Wrong(
             "places_missing",
             lambda block, times: block.repeat(1, times),
             "The tokens are there, the places are missing: return both, as a tuple.",

@@ -189,6 +189,26 @@ SMEAR_KEYS = Answer(
             SHARES_FIT_NOWHERE,
         ),
         Wrong(
+            "shares_along_the_batch",
+            lambda k, own: own[:, None, None, None] * k[:, :, 1:],
+            "own has one number for each head, and three new axes behind it bring it to the\n"
+            "batch. Heads are axis 1: two axes stand behind them.",
+        ),
+        Wrong(
+            "the_head_before",
+            lambda k, own: torch.cat([k[:, :1], (own[:, None, None] * k)[:, 1:] + (
+                (1 - own[:, None, None]) * k)[:, :-1]], dim=1),
+            "Heads are mixed with the head before: that went along axis 1. The token before is on\n"
+            "axis 2.",
+        ),
+        Wrong(
+            "first_key_last",
+            lambda k, own: torch.cat([own[:, None, None] * k[:, :, 1:] + (
+                1 - own[:, None, None]) * k[:, :, :-1], k[:, :, :1]], dim=2),
+            "All keys are there, and the first one stands last, so that each token has the key of\n"
+            "the next. It belongs in front.",
+        ),
+        Wrong(
             "one_share_for_all",
             lambda k, own: induction.smear_keys(k, own.mean().expand_as(own)),
             "All heads have the same share, the mean. Each has its own.",
