@@ -10,7 +10,7 @@ LAB = Lab(
     number=4,
     slug="counting",
     title="Counting",
-    minutes=85,
+    minutes=95,
     question="Twelve heads or one: what does a head cost in parameters, in operations and in "
     "time, and how large a part of a model is attention?",
 )

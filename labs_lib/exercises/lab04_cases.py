@@ -123,7 +123,9 @@ def call_read_config(program: Callable[..., Any], case: Case) -> Any:
         refused = {"it was": f"refused with {type(error).__name__}"}
         return refused | dict.fromkeys((*_HEADS, "types"), "none")
     if not isinstance(sizes, (tuple, list)) or len(sizes) != 3:
-        return sizes
+        many = f" of length {len(sizes)}" if isinstance(sizes, (tuple, list)) else ""
+        answered = {"it was": f"answered with {_type(sizes)}{many}, not with three ints"}
+        return answered | dict.fromkeys((*_HEADS, "types"), "none")
     types = ", ".join(map(_type, sizes))
     return {"it was": "read", **dict(zip(_HEADS, sizes, strict=True)), "types": types}
 

@@ -67,7 +67,7 @@ QUIZ = {
         {
             "a": "the parameters of W_Q, W_K and W_V",
             "b": "the operations of the product of queries and keys",
-            "c": "the numbers that a token keeps in the cache",
+            "c": "the numbers of a token's keys and values",
             "d": "the bytes of the scores",
         },
         minutes=2,

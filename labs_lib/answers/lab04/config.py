@@ -79,6 +79,13 @@ def _always_divides(config):
     return sizes
 
 
+def _covers_the_width(config):
+    n_head, n_kv_head, head_dim = read_config(config)
+    if n_head * head_dim != _read(config)[1]:
+        raise ValueError("n_head * head_dim is not the width")
+    return n_head, n_kv_head, head_dim
+
+
 def _zero_is_absent(config):
     config = {key: value for key, value in config.items() if value}
     if "num_attention_heads" not in config and "n_head" not in config:
@@ -217,6 +224,18 @@ READ_CONFIG = Answer(
             "must_always_divide",
             _always_divides,
             "A remainder is refused even where head_dim is given. Then the width needn't divide.",
+        ),
+        Wrong(
+            "heads_must_cover_the_width",
+            _covers_the_width,
+            "Heads that aren't as wide together as the token are refused here. Where head_dim is\n"
+            "given, n_head * head_dim may be any number.",
+        ),
+        Wrong(
+            "by_name",
+            lambda config: dict(
+                zip(("n_head", "n_kv_head", "head_dim"), read_config(config), strict=True)),
+            "The sizes come in a dict. Asked is a plain tuple: n_head, n_kv_head, head_dim.",
         ),
         Wrong(
             "groups_not_looked_at",

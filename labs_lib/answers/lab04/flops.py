@@ -85,6 +85,15 @@ ATTENTION_FLOPS = Answer(
             "These are the multiplications. Each comes with an addition, and both count.",
         ),
         Wrong(
+            "one_addition_less",
+            lambda b, tq, tk, d, h, hd: {
+                "Q": b * tq * h * hd * (2 * d - 1), "K": b * tk * h * hd * (2 * d - 1),
+                "V": b * tk * h * hd * (2 * d - 1), "QK^T": b * h * tq * tk * (2 * hd - 1),
+                "AV": b * h * tq * hd * (2 * tk - 1), "W_O": b * tq * d * (2 * h * hd - 1)},
+            "A sum of m products has m - 1 additions, and so you count, as a sharp eye would. By\n"
+            "custom each multiplication comes with one addition: 2 * n * m * p.",
+        ),
+        Wrong(
             "projections_once_per_head",
             _times(lambda b, tq, tk, d, h, hd: h, PROJECTIONS),
             "The four projections are counted n_head times too often. n_head * head_dim columns\n"
@@ -333,6 +342,15 @@ SOFTMAX_WORK = Answer(
             "one_less_a_row",
             lambda b, tq, tk, h, hd: b * h * tq * (5 * tk - 1),
             "You count one operation less in each row. Here every score takes five, the first too.",
+        ),
+        *(
+            Wrong(
+                f"{word}_a_score",
+                lambda b, tq, tk, h, hd, each=each: each * b * h * tq * tk,
+                f"You count {word} for each score. There are five: compare, subtract,\n"
+                "exponentiate, add, divide.",
+            )
+            for word, each in (("three", 3), ("four", 4))
         ),
         Wrong(
             "ten_a_score",

@@ -180,6 +180,17 @@ MODEL_PARAMS = Answer(
             "Untied, the output has a table of tokens of its own; it needs none of places.",
         ),
         Wrong(
+            "norms_counted",
+            _summed(lambda p, a: (*p, 2 * a[0] * a[1])),
+            "Two vectors of d_model are counted in each layer, as norms have. Norms are left out\n"
+            "here.",
+        ),
+        Wrong(
+            "biases_counted",
+            _summed(lambda p, a: (*p, a[0] * (5 * a[1] + (2 if a[6] else 1) * a[2]))),
+            "Each matrix has a bias here. Biases are left out.",
+        ),
+        Wrong(
             "in_millions",
             lambda *sizes, **more: model_params(*sizes, **more) / 1e6,
             "These are millions. Give the number itself.",

@@ -153,6 +153,17 @@ ATTENTION_PARAMS = Answer(
             "A bias is one number here. It is a vector: one number for each column of its matrix.",
         ),
         Wrong(
+            "the_flag_is_added",
+            _biases(lambda d, width, kv: 1),
+            "bias itself is added, and True counts as 1. It says whether there are biases: a\n"
+            "vector behind each of the four matrices.",
+        ),
+        Wrong(
+            "four_counts",
+            lambda d, h, kv, hd, bias=False: (d * h * hd, d * kv * hd, d * kv * hd, d * h * hd),
+            "These are the counts of the four matrices, one by one. Asked is their sum.",
+        ),
+        Wrong(
             "biases_of_d_model",
             _biases(lambda d, width, kv: 4 * d),
             "All four biases have d_model numbers here. A bias is as long as what comes out of\n"

@@ -37,7 +37,7 @@ QUIZ = {
         wrong=(
             Wrong("a", "a", "The matrices are cut into more pieces, and their size stays."),
             Wrong("b", "b", "More heads, each with shorter vectors: the same multiplications."),
-            Wrong("c", "c", "A token keeps n_head * head_dim numbers of keys and as many of "
+            Wrong("c", "c", "A token has n_head * head_dim numbers of keys and as many of "
                   "values; that product stays."),
         ),
         right=(Right("upper_case", "D"),),
