@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +60,8 @@ class ByteText:
 class ByteModel(nn.Module):
     """A causal transformer over bytes; its logits use the embedding table again."""
 
+    mask: Tensor  # bool [context, context]
+
     def __init__(self, task: ByteText, attend: Attend | None = None):
         super().__init__()
         self.embedding = nn.Parameter(torch.randn(N_BYTE, task.d_model) * task.d_model**-0.5)
@@ -76,6 +78,11 @@ class ByteModel(nn.Module):
         for block in self.blocks:
             x = block(x, self.mask[:seq, :seq])
         return self.norm(x) @ self.embedding.T
+
+    @property
+    def stack(self) -> list["Block"]:
+        """The blocks, in the order in which x passes them."""
+        return cast("list[Block]", list(self.blocks))
 
 
 class Block(nn.Module):

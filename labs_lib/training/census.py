@@ -34,7 +34,7 @@ def _sharpness(model: ByteModel, context: int) -> list[Tensor]:
     sums: list[Tensor] = []
     for part in tokens.split(TEST_BATCH):
         x = model.embedding[part] + model.position[:context]
-        for layer, block in enumerate(model.blocks):
+        for layer, block in enumerate(model.stack):
             weights = block.attention.weights(block.norm_1(x), mask=model.mask[:context, :context])
             largest = weights.amax(dim=-1)[..., FIRST_QUERY:]  # [batch, n_head, seq - FIRST_QUERY]
             if layer == len(sums):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -26,7 +27,7 @@ class Experiment:
     question: str
     claims: tuple[str, ...]
     measure: str
-    variants: Mapping[str, Task]
+    variants: Mapping[str, Task[Any]]  # each task builds its own kind of model
     seeds: tuple[int, ...] = (0, 1, 2)
 
 

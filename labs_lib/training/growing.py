@@ -47,7 +47,7 @@ class GrowingHeads(ByteText):
         found = super().evaluate(model)
         found |= {f"silent l{layer}h{head}": rise for (layer, head), rise in rises.items()}
         orders = [random_order(heads, seed) for seed in range(RANDOM_ORDERS)]
-        least = sorted(heads, key=rises.get)
+        least = sorted(heads, key=rises.__getitem__)
         for n in range(len(heads) + 1):
             at_random = [loss_without(model, order[:n], judge) for order in orders]
             found[f"pruned {n}"] = loss_without(model, least[:n], judge)
@@ -105,7 +105,7 @@ def head_weights(model: ByteModel, tokens: Tensor) -> list[Tensor]:
     seq = tokens.shape[1]
     mask, found = model.mask[:seq, :seq], []
     x = model.embedding[tokens] + model.position[:seq]  # [batch, seq, d_model]
-    for block in model.blocks:
+    for block in model.stack:
         found.append(block.attention.weights(block.norm_1(x), mask=mask))
         x = block(x, mask)
     return found
@@ -116,8 +116,8 @@ def loss_without(model: ByteModel, gone: Sequence[Head], windows: Tensor) -> flo
     model = deepcopy(model)
     with torch.no_grad():
         for layer, head in gone:
-            attention = model.blocks[layer].attention
-            attention.W_O.view(attention.n_head, attention.head_dim, -1)[head] = 0
+            attention = model.stack[layer].attention
+            attention.needed_W_O.view(attention.n_head, attention.head_dim, -1)[head] = 0
         starts = torch.arange(len(windows)) * windows.shape[1]
         return window_loss(model, windows.flatten(), starts, windows.shape[1] - 1).item()
 

@@ -9,7 +9,7 @@ Olsson et al. 2022, arXiv 2209.11895.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -47,8 +47,8 @@ class AttentionOnly(nn.Module):
         self.read_out = nn.Parameter(torch.randn(d_model, n_token) * d_model**-0.5)
         self.mix = nn.Parameter(torch.zeros(task.n_layer, task.n_head)) if task.smeared else None
         with torch.no_grad():
-            for layer in self.layers:
-                layer.W_O *= QUIET_START
+            for layer in self.stack:
+                layer.needed_W_O.mul_(QUIET_START)
 
     def forward(
         self, tokens: Tensor, *, ablate: Collection[Head] = (), keep: list[Tensor] | None = None
@@ -61,7 +61,7 @@ class AttentionOnly(nn.Module):
         seq = tokens.shape[1]
         mask = torch.ones(seq, seq, dtype=torch.bool).tril()
         x = self.embedding[tokens] + self.position[:seq]  # [batch, seq, d_model]
-        for number, layer in enumerate(self.layers):
+        for number, layer in enumerate(self.stack):
             q, k, v = layer.project(self.norm(x), self.norm(x))
             if self.mix is not None:
                 k = smeared(k, self.mix[number].sigmoid())
@@ -71,8 +71,13 @@ class AttentionOnly(nn.Module):
             silent = [head for at, head in ablate if at == number]
             if silent:
                 heads = heads.index_fill(1, torch.tensor(silent), 0.0)
-            x = x + heads.transpose(1, 2).flatten(2) @ layer.W_O
+            x = x + heads.transpose(1, 2).flatten(2) @ layer.needed_W_O
         return self.norm(x) @ self.read_out
+
+    @property
+    def stack(self) -> list[AttentionLayer]:
+        """The layers, in the order in which x passes them."""
+        return cast("list[AttentionLayer]", list(self.layers))
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,9 @@ def kept_model() -> AttentionOnly:
 
 
 def keep(run: Run) -> None:
-    """Write the weights of a run's model, with 16 bits each."""
+    """Write the weights of a run's model, with 16 bits each; ValueError for one of a record."""
+    if run.model is None:
+        raise ValueError("this run comes from a record, which holds no weights; train it anew")
     weights = {name: tensor.to(torch.float16) for name, tensor in run.model.state_dict().items()}
     kept_path().write_bytes(save(weights))
 

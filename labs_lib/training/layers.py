@@ -77,6 +77,13 @@ class AttentionLayer(nn.Module):
             k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         return q, k, v
 
+    @property
+    def needed_W_O(self) -> nn.Parameter:
+        """W_O [d_model, d_model]; raises ValueError for a layer without one."""
+        if self.W_O is None:
+            raise ValueError("this layer was made with output=False, so it has no W_O")
+        return self.W_O
+
     def _projection(self, d_model: int, heads: int) -> nn.Parameter:
         if self.sliced:
             return nn.Parameter(

@@ -4,8 +4,8 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import Field, asdict, dataclass
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,24 +15,40 @@ from labs_lib.training.progress import ProgressLine, seconds_in_words
 from labs_lib.training.runs import Run, thin
 
 WARM_UP = 0.1  # share of the steps in which the learning rate rises
+Trained = TypeVar("Trained", bound=nn.Module)
 
 
-class Task(Protocol):
+class Task(Protocol[Trained]):
     """What `train` needs: frozen settings that build, feed and measure a model.
 
-    A task that also has `watch_every` and `watch(model)` is measured on the way, every so many
-    steps, and before the first.
+    A task that is `Watched` is also measured on the way.
     """
 
-    threads: int
-    steps: int
-    learning_rate: float
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def build(self, attend: Attend | None = None) -> nn.Module: ...
+    @property
+    def threads(self) -> int: ...
 
-    def loss(self, model: nn.Module, generator: torch.Generator) -> Tensor: ...
+    @property
+    def steps(self) -> int: ...
 
-    def evaluate(self, model: nn.Module) -> dict[str, float]: ...
+    @property
+    def learning_rate(self) -> float: ...
+
+    def build(self, attend: Attend | None = None) -> Trained: ...
+
+    def loss(self, model: Trained, generator: torch.Generator) -> Tensor: ...
+
+    def evaluate(self, model: Trained) -> dict[str, float]: ...
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A task that is measured every so many steps, and before the first."""
+
+    watch_every: ClassVar[int]
+
+    def watch(self, model: Any) -> dict[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +71,7 @@ class Progress:
 
 
 def train(
-    task: Task,
+    task: Task[Trained],
     *,
     seed: int = 0,
     steps: int | None = None,
@@ -106,7 +122,9 @@ def train(
     )
 
 
-def training_steps(task: Task, model: nn.Module, seed: int, steps: int) -> Iterator[Progress]:
+def training_steps(
+    task: Task[Trained], model: Trained, seed: int, steps: int
+) -> Iterator[Progress]:
     """Take `steps` steps of AdamW, one per item, on batches drawn from `seed`; yield after each."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=task.learning_rate, weight_decay=0.01)
@@ -122,23 +140,22 @@ def training_steps(task: Task, model: nn.Module, seed: int, steps: int) -> Itera
         yield Progress(step, steps, loss.item(), time.monotonic() - started)
 
 
-def build(task: Task, seed: int, attend: Attend | None = None) -> nn.Module:
+def build(task: Task[Trained], seed: int, attend: Attend | None = None) -> Trained:
     """Return the task's untrained model with initial values drawn from `seed` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach CUDA's as well
         return task.build(attend)
 
 
-def measure(task: Task, model: nn.Module) -> dict[str, float]:
+def measure(task: Task[Trained], model: Trained) -> dict[str, float]:
     """Return the task's measurements of a model, without gradients."""
     with torch.no_grad():
         return task.evaluate(model)
 
 
-def watch(task: Task, model: nn.Module, step: int) -> dict[str, float]:
+def watch(task: Task[Trained], model: Trained, step: int) -> dict[str, float]:
     """Return what a watched task measures at this step, without gradients; mostly nothing."""
-    every = getattr(task, "watch_every", None)
-    if every is None or step % every:
+    if not isinstance(task, Watched) or step % task.watch_every:
         return {}
     with torch.no_grad():
         return task.watch(model)

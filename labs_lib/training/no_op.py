@@ -37,6 +37,8 @@ def softmax_or_nothing(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = No
 class Asker(nn.Module):
     """Slots and a query become vectors; what one attention layer says is the answer."""
 
+    wanted: Tensor  # what each value should add: [N_VALUE, d_model]
+
     def __init__(self, task: "NoOp", attend: Attend | None):
         super().__init__()
         self.key, self.value = (
@@ -119,7 +121,7 @@ class NoOp:
         wrong = (model(keys, values, query) - wanted).square().mean(dim=-1)
         asked, shelf = model.embed(keys, values, query)
         row = model.attention.weights(asked, shelf)[:, :, 0].mean(dim=1)  # [batch, slots]
-        adds = (shelf @ model.attention.W_V @ model.attention.W_O).norm(dim=-1)
+        adds = (shelf @ model.attention.W_V @ model.attention.needed_W_O).norm(dim=-1)
         found = {}
         for name, chosen in (("present", present), ("absent", ~present)):
             found[f"error_{name}"] = wrong[chosen].mean().item()

@@ -65,7 +65,7 @@ def with_fewer_heads(model: ByteModel, n_kv_head: int, how: str) -> ByteModel:
     `how` is "mean", the mean of each group of neighbours, or "first", the first of each group.
     """
     model = deepcopy(model)
-    for block in model.blocks:
+    for block in model.stack:
         layer = block.attention
         for name in ("W_K", "W_V"):
             kept = _merged(getattr(layer, name).detach(), layer.n_kv_head, n_kv_head, how)

@@ -66,7 +66,8 @@ class Run:
         """Return the Run that `to_json` wrote."""
         curve = [(step, loss) for step, loss in data["curve"]]
         watched = [(step, values) for step, values in data.get("watched", [])]
-        return cls(**{**data, "curve": curve, "watched": watched})
+        values: dict[str, Any] = {**data, "curve": curve, "watched": watched}
+        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,8 @@ class Record:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Record":
         """Return the Record that `to_json` wrote."""
-        return cls(**{**data, "runs": [Run.from_json(run) for run in data["runs"]]})
+        values: dict[str, Any] = {**data, "runs": [Run.from_json(run) for run in data["runs"]]}
+        return cls(**values)
 
     def _cell(self, variant: str, measure: str) -> str:
         measured = any(measure in run.final for run in self.of(variant))
