@@ -76,10 +76,10 @@ def unaccounted(
 
     A measured claim needs a tagged cell in its own lab; a tagged cell needs a measured claim.
     """
-    claims = {claim.id: claim for claim in (load() if claims is None else claims)}
+    known = {claim.id: claim for claim in (load() if claims is None else claims)}
     cells = measured_cells() if cells is None else cells
     wrong = []
-    for claim in claims.values():
+    for claim in known.values():
         labs = {stem[:2] for stem in cells.get(claim.id, [])}
         if claim.status == "measured" and claim.lab not in labs:
             where = f"only in lab {', '.join(sorted(labs))}" if labs else "in no notebook"
@@ -88,7 +88,7 @@ def unaccounted(
                 f"claim-{claim.id} is {where}"
             )
     for id_, stems in cells.items():
-        status = claims[id_].status if id_ in claims else "not in the ledger"
+        status = known[id_].status if id_ in known else "not in the ledger"
         if status != "measured":
             wrong.append(f"{', '.join(stems)} measures claim-{id_}, which is {status}")
     return wrong

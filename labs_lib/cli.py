@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import io
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from types import FunctionType
+from typing import NoReturn, cast
 
 from . import __version__
 from .errors import UsageError
@@ -122,7 +124,7 @@ def _forgive_narrow_terminals() -> None:
     """A terminal that can't show a letter shows `?` in its place, and never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
-            stream.reconfigure(errors="replace")
+            cast("io.TextIOWrapper", stream).reconfigure(errors="replace")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -143,7 +145,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     parser.add_argument("--version", action="version", version=f"attention-labs {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, help=argparse.SUPPRESS)
 
-    def command(run: Callable[[argparse.Namespace], int | None]) -> argparse.ArgumentParser:
+    def command(run: FunctionType) -> argparse.ArgumentParser:
         text = " ".join((run.__doc__ or "").split())
         added = commands.add_parser(
             run.__name__.strip("_"),
@@ -161,7 +163,7 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     return parser, list(commands.choices)
 
 
-def _prog(run: Callable[..., object]) -> str:
+def _prog(run: FunctionType) -> str:
     return f"labs {run.__name__.strip('_')}"
 
 

@@ -27,9 +27,10 @@ class AttentionConfig:
 
     d_model: int
     n_head: int
-    n_kv_head: int | None = None
-    head_dim: int | None = None
-    d_in: int | None = None
+    # None, or nothing, may be given for these three: what stands there afterwards is an int.
+    n_kv_head: int = None  # ty: ignore[invalid-assignment]
+    head_dim: int = None  # ty: ignore[invalid-assignment]
+    d_in: int = None  # ty: ignore[invalid-assignment]
     bias: bool = False
 
     def __post_init__(self) -> None:
@@ -173,13 +174,14 @@ def checked_size(name: str, value: object) -> int:
             f"{name}={value!r} is a {type(value).__name__}; {name} is an integer "
             f"from 1 to {MAX_WIDTH:,}"
         )
-    if not 1 <= value <= MAX_WIDTH:
-        nearest = 1 if value < 1 else MAX_WIDTH
+    size = int(value)
+    if not 1 <= size <= MAX_WIDTH:
+        nearest = 1 if size < 1 else MAX_WIDTH
         raise ValueError(
             f"{name}={value} is not allowed; {name} goes from 1 to {MAX_WIDTH:,}, "
             f"so the nearest legal value is {nearest}"
         )
-    return int(value)
+    return size
 
 
 def _checked_n_kv_head(n_kv_head: object, n_head: int) -> int:

@@ -103,7 +103,8 @@ def params_by_part(shape: ModelShape) -> dict[str, int]:
     n_norm = shape.n_layer * shape.norms_per_layer + shape.final_norm
     norms = n_norm * NORMS[shape.norm] * d_model
     if shape.qk_norm:
-        norms += shape.n_layer * 2 * a.head_dim
+        width = a.qk_head_dim if isinstance(a, LatentAttention) else a.head_dim
+        norms += shape.n_layer * 2 * width
     n_table = 1 if shape.tied else 2
     return {
         "attention": shape.n_layer * attention,

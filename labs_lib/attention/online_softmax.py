@@ -10,6 +10,7 @@ A row without a score above -inf has m = -inf and l = 0; its softmax is zeros, i
 import math
 from collections.abc import Iterable, Iterator
 from functools import reduce
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -64,16 +65,16 @@ def online_softmax(blocks: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     Raises ValueError when no block comes.
     Source: Milakov & Gimelshein 2018, algorithm 3.
     """
-    m = l = None
-    for block in blocks:
-        if m is None:
-            m = torch.full_like(block[..., 0], -math.inf)
-            l = torch.zeros_like(m)
+    blocks = iter(blocks)
+    first = next(blocks, None)
+    if first is None:
+        raise ValueError("no block came; give at least one, [..., n_b]")
+    m = torch.full_like(first[..., 0], -math.inf)
+    l = torch.zeros_like(m)
+    for block in chain([first], blocks):
         m_new = torch.maximum(m, block.amax(dim=-1))
         l = l * exp_below(m, m_new) + exp_below(block, m_new[..., None]).sum(dim=-1)
         m = m_new
-    if m is None:
-        raise ValueError("no block came; give at least one, [..., n_b]")
     return m, l
 
 

@@ -71,9 +71,10 @@ def _widgets(cells: list[NotebookNode]) -> Iterator[tuple[str, Callable[..., Any
     for cell in cells:
         tree = parse(cell.source) if cell.cell_type == "code" else None
         for node in tree.body if tree else ():
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(WIDGETS):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            if isinstance(node, ast.ImportFrom) and module and module.startswith(WIDGETS):
                 for alias in node.names:
-                    widget = getattr(import_module(node.module), alias.name)
+                    widget = getattr(import_module(module), alias.name)
                     if getattr(widget, "__annotations__", {}).get("return") == "Explorer":
                         yield alias.name, widget
 
@@ -82,9 +83,10 @@ def _shown(source: str, widgets: Mapping[str, Callable[..., Any]]) -> Any:
     """What a cell shows that calls a widget, where no function of the student's is written."""
     if not shows(source, set(widgets)) or (tree := parse(source)) is None:
         return None
-    if not isinstance(tree.body[-1], ast.Expr):
+    shown = tree.body.pop()
+    if not isinstance(shown, ast.Expr):
         return None
-    last = ast.Expression(tree.body.pop().value)
+    last = ast.Expression(shown.value)
     names = _Unwritten(widgets, print=lambda *words: None, tiled=_without_source("scores_tiled"))
     exec(compile(tree, "cell", "exec"), {}, names)
     return eval(compile(last, "cell", "eval"), {}, names)

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Top = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class WithholdingError(ValueError):
@@ -54,8 +55,8 @@ def withhold(source: str, names: dict[str, str], module: str) -> str:
     return "\n".join(lines)
 
 
-def _functions(node: ast.AST) -> Iterable[ast.FunctionDef | ast.AsyncFunctionDef]:
-    if isinstance(node, _FUNCTIONS):
+def _functions(node: _Top) -> Iterable[ast.FunctionDef | ast.AsyncFunctionDef]:
+    if not isinstance(node, ast.ClassDef):
         return [node]
     return [child for child in node.body if isinstance(child, _FUNCTIONS)]
 
@@ -71,16 +72,20 @@ def _empty(
         'this copy of the course leaves to you")'
     )
     if not statements:
-        lines[function.body[0].end_lineno - 1] += f"; {raising}"
+        lines[_last_line(function.body[0]) - 1] += f"; {raising}"
         return
     first, column = statements[0].lineno - 1, statements[0].col_offset
     before = lines[first][:column]
     if before.strip():  # the body stands on the line of its signature
         start = first
     else:
-        start = function.body[0].end_lineno if documented else _after_signature(lines, first)
+        start = _last_line(function.body[0]) if documented else _after_signature(lines, first)
     end = _end(lines, function)
     lines[start:end] = [before + raising, *[""] * (end - start - 1)]
+
+
+def _last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _after_signature(lines: list[str], first: int) -> int:
@@ -93,7 +98,7 @@ def _after_signature(lines: list[str], first: int) -> int:
 
 def _end(lines: list[str], function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The line where the function ends, comments below its last statement included."""
-    end = function.end_lineno
+    end = _last_line(function)
     for number in range(end, len(lines)):
         text = lines[number]
         inside = len(text) - len(text.lstrip()) > function.col_offset

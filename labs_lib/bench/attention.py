@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ from labs_lib.bench.rows import Row, in_words
 from labs_lib.bench.timing import must_equal
 from labs_lib.plots import curves, figure
 
-METHODS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+METHODS: dict[str, Callable[[Tensor, Tensor, Tensor], Any]] = {  # any: flash may add its lse
     "naive": naive,
     "blocked": flash_attention,
     "torch SDPA": torchs_own,
@@ -153,8 +154,16 @@ def draw(points: Sequence[Point]) -> Figure:
             ]
             for method in found
         }
-        names = {"title": title, "x_label": "tokens", "y_label": label}
-        curves(sizes, series, log_x=True, log_y=True, ax=ax, **names)
+        curves(
+            sizes,
+            series,
+            title=title,
+            x_label="tokens",
+            y_label=label,
+            log_x=True,
+            log_y=True,
+            ax=ax,
+        )
     return fig
 
 

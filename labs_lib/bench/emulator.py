@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -87,17 +87,16 @@ def flash() -> Problem:
 
 def compared(problem: Problem, peer: float | None) -> list[Row]:
     """The kernel's own time on one core beside numba's, and the whole launch."""
-    k = cuda.compile(problem.source)
-    launch = k[problem.geometry]
+    launch = _kernel(problem)[problem.geometry]
     own = [kernel_seconds(launch, *problem.arguments) for _ in range(5)]
     problem.check()
     problem.out.fill_(float("nan"))
     whole = median_seconds(lambda: launch(*problem.arguments), repeats=25)
     problem.check()
-    beside = {"peer": "numba", "peer_seconds": peer} if peer is not None else {}
+    name = "" if peer is None else "numba"
     return [
-        Row(problem.title, sorted(own)[2], **beside, faster=FASTER, work=problem.work),
-        Row("  with the launch around it", whole, **beside),
+        Row(problem.title, sorted(own)[2], name, peer, faster=FASTER, work=problem.work),
+        Row("  with the launch around it", whole, name, peer),
     ]
 
 
@@ -108,7 +107,7 @@ def cells(problem: Problem) -> list[Row]:
     def edited() -> None:
         number[0] += 1
         source = problem.source.replace("float sum = 0.0f;", f"float sum = 0.0f; // {number[0]}")
-        cuda.compile(source)[problem.geometry](*problem.arguments)
+        _kernel(replace(problem, source=source))[problem.geometry](*problem.arguments)
 
     def unchanged() -> None:
         cuda.compile(problem.source)
@@ -135,18 +134,25 @@ def traced(problems: tuple[Problem, ...]) -> list[Row]:
     """The traced mode beside the fast one, and as many traced launches as a check makes."""
     made: list[Row] = []
     for problem in problems:
-        k = cuda.compile(problem.source)
+        k = _kernel(problem)
         plain = median_seconds(_launcher(k, problem, False))
         slow = median_seconds(_launcher(k, problem, True), repeats=5)
         problem.check()
         made.append(Row(f"{problem.title}, traced", slow, "not traced", plain))
-    launch = _launcher(cuda.compile(problems[1].source), problems[1], True)
+    launch = _launcher(_kernel(problems[1]), problems[1], True)
 
     def check() -> None:
         for _ in range(CHECKS):
             launch()
 
     return [*made, _waited(f"a check: {CHECKS} traced launches", check, CHECK, 3)]
+
+
+def _kernel(problem: Problem) -> Kernel:
+    compiled = cuda.compile(problem.source)
+    if not isinstance(compiled, Kernel):
+        raise TypeError(f"{problem.title}: the source has several kernels; it is to have one")
+    return compiled
 
 
 def _launcher(k: Kernel, problem: Problem, trace: bool) -> Callable[[], object]:

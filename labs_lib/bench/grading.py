@@ -201,7 +201,9 @@ class _Memory:
     def __enter__(self) -> _Memory:
         self.most, self._over = 0.0, threading.Event()
         warm = shared()
-        self._parents = {warm.process.pid, warm.nursery.process.pid} if warm else set()
+        self._parents = {warm.process.pid} if warm else set()
+        if warm and warm.nursery:
+            self._parents.add(warm.nursery.process.pid)
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
         return self

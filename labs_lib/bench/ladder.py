@@ -64,10 +64,18 @@ def _beside(rung: Rung, kernel, sizes: dict, timer: Timer, device, here: Chip | 
         must_equal(out, case.wanted[name], f"{rung.name}, {name}", atol=2e-3, rtol=2e-3)
     half = case.arguments[0].dtype == torch.float16
     peak = (here.half if half else here.single) if here else None
-    figures = {"work": work(rung.family, sizes), "moved": moved(case), "peak": peak}
-    figures["bandwidth"] = here.bandwidth if here else None
     return [
-        Row(rung.name, took, peer, timer(run), **figures) for peer, run in peers(rung.family, case)
+        Row(
+            rung.name,
+            took,
+            peer,
+            timer(run),
+            work=work(rung.family, sizes),
+            moved=moved(case),
+            peak=peak,
+            bandwidth=here.bandwidth if here else None,
+        )
+        for peer, run in peers(rung.family, case)
     ]
 
 

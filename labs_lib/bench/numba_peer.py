@@ -11,12 +11,15 @@ import os
 import statistics
 import time
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from labs_lib.bench import inputs
 
 REPEATS = 3
+cuda: Any  # numba's module and its type: `main` brings them, where numba is installed
+float32: Any
 
 
 def main() -> None:

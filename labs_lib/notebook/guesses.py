@@ -52,14 +52,14 @@ def _replaced(source: str, texts: Mapping[str, str]) -> str:
     lines = source.encode("utf-8").split(b"\n")
     places = [(node, texts[name]) for name, node in _calls(source) if name in texts]
     for node, text in sorted(places, key=lambda p: (p[0].lineno, p[0].col_offset), reverse=True):
-        first, last = node.lineno - 1, node.end_lineno - 1
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         made = lines[first][: node.col_offset] + text.encode("utf-8")
         lines[first : last + 1] = [made + lines[last][node.end_col_offset :]]
     return b"\n".join(lines).decode("utf-8")
 
 
 def _segment(lines: list[bytes], node: ast.expr) -> str:
-    first, last = node.lineno - 1, node.end_lineno - 1
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     if first == last:
         return lines[first][node.col_offset : node.end_col_offset].decode("utf-8")
     parts = [lines[first][node.col_offset :], *lines[first + 1 : last]]

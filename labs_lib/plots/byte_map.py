@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from .style import COLOUR_MAP, INK, axes_for, look, numbers
 
@@ -29,8 +30,8 @@ def byte_map(places: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
     n_head = int(owner.max()) + 1
     with look():
         ax = axes_for(ax, 8.0, min(4.6, 1.3 + 0.3 * seq))
-        limits = {"vmin": 0, "vmax": max(1, n_head - 1)}
-        ax.imshow(owner, cmap=COLOUR_MAP, aspect="auto", interpolation="nearest", **limits)
+        most = max(1, n_head - 1)
+        ax.imshow(owner, cmap=COLOUR_MAP, aspect="auto", interpolation="nearest", vmin=0, vmax=most)
         runs = _runs(owner)
         inner = [(token, start) for token, start, _ in runs if start]
         if inner:
@@ -42,7 +43,7 @@ def byte_map(places: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
             head = int(owner[token, start])
             _number(ax, (start + end - 1) / 2, token, head, inks[head])
         ax.set_yticks(range(0, seq, max(1, seq // 12)))
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
         ax.set_ylabel("token")
         ax.set_xlabel("place in the token's row of memory (in numbers); in the cells: the head")
         ax.set_title(title)

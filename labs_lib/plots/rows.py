@@ -69,7 +69,9 @@ def split_bar(d_model: int, n_head: int, *, title: str = "", ax: Axes | None = N
                 ax.barh(0, head_dim, left=head * head_dim, color=colour, edgecolor="white", lw=line)
                 if n_head <= 24:
                     middle = (head + 0.5) * head_dim
-                    ax.text(middle, 0, head, ha="center", va="center", color="white", fontsize=9)
+                    ax.text(
+                        middle, 0, f"{head}", ha="center", va="center", color="white", fontsize=9
+                    )
         if left:
             start = d_model - left
             ax.barh(0, left, left=start, facecolor="white", edgecolor=COLOURS[5], hatch="xxxx")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
 
 DPI = 100
 COLOURS = ("#00449e", "#b85500", "#00795c", "#8a3f8f", "#5c5c5c", "#a11d2c")
@@ -20,7 +24,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, FAINT = "#1b1b1b", "#d9d9d9"
 COLOUR_MAP = "cividis"
 
-_LOOK: dict[str, Any] = {
+_LOOK: dict[RcKeyType, Any] = {
     "figure.dpi": DPI,
     "savefig.dpi": DPI,
     "figure.facecolor": "white",
@@ -44,7 +48,7 @@ _LOOK: dict[str, Any] = {
     "ytick.labelsize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": matplotlib.cycler(color=COLOURS),
+    "axes.prop_cycle": cycler(color=COLOURS),
     "lines.linewidth": 1.8,
     "hatch.linewidth": 0.6,
     "hatch.color": "#8c8c8c",
@@ -81,9 +85,10 @@ def bare_figure(width: float = 7.0, height: float = 3.0) -> Figure:
 def png(fig: Figure) -> bytes:
     """The figure as the bytes of a PNG file, at its own dots per inch, drawn once."""
     with look():
-        fig.canvas.draw()
+        canvas = fig.canvas if isinstance(fig.canvas, FigureCanvasAgg) else FigureCanvasAgg(fig)
+        canvas.draw()
     stream = io.BytesIO()
-    picture = Image.fromarray(np.asarray(fig.canvas.buffer_rgba())).convert("RGB")
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     picture.save(stream, format="png", compress_level=1)
     return stream.getvalue()
 

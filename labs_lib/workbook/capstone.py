@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from types import FunctionType
 
 from .. import cuda
 from ..checking import progress
@@ -26,7 +26,7 @@ STEM = "12_your_attention_speaks"
 _NO_COMPILER = "There is no C++ compiler here, so no kernel ran."
 
 
-def unwritten(*functions: Callable[..., Any]) -> list[str]:
+def unwritten(*functions: FunctionType) -> list[str]:
     """The names of those functions that are still stubs."""
     missing = []
     for function in functions:
