@@ -12,7 +12,7 @@ import copy
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -93,6 +93,8 @@ def observe_launch(exercise: Exercise, kernel: Kernel, case: Case) -> Observatio
 
     Raises LaunchError or CompileError where nothing ran.
     """
+    if exercise.launch is None:
+        raise ValueError(f"{exercise.name} launches nothing; its kind is {exercise.kind}")
     planned: Launch = exercise.launch(*copy.deepcopy(case.args), **copy.deepcopy(case.kwargs))
     before = [a.clone() if isinstance(a, torch.Tensor) else a for a in planned.arguments]
     launcher = kernel.trace[planned.grid, planned.block, planned.shared_bytes]
@@ -130,7 +132,7 @@ def kernel_of(exercise: Exercise, program: Any) -> Kernel:
     raise CompileError(f"there is no kernel called {exercise.called} in the cell")
 
 
-def built(texts: Sequence[str]) -> Iterator[None]:
+def built(texts: Sequence[str]) -> Generator[None]:
     """Yield when what a text needs to be observed is built, for each in turn.
 
     Two are built at a time, ahead of the one that is looked at; whoever stops early drops the rest.

@@ -147,10 +147,12 @@ def _gradients(returned: Any, sources: Mapping[str, torch.Tensor]) -> dict[str, 
     outputs = [t for t in _tensors(returned) if t.is_floating_point()]
     if not any(t.requires_grad for t in outputs):
         return {"gradient": Leaf("text", "lost")}
-    total = sum(
-        (t * torch.arange(t.numel(), dtype=t.dtype).cos().reshape(t.shape)).sum() for t in outputs
-    )
-    slopes = torch.autograd.grad(total, list(sources.values()), allow_unused=True)
+    totals = [
+        (t * torch.arange(t.numel(), dtype=t.dtype).cos().reshape(t.shape)).sum()
+        for t in outputs
+        if t.requires_grad
+    ]
+    slopes = torch.autograd.grad(totals, list(sources.values()), allow_unused=True)
     return {
         f"gradient of {label}": _leaf(slope) for label, slope in zip(sources, slopes, strict=True)
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -95,7 +95,7 @@ def _reference(name: str, seed: int) -> list[Observation]:
     return observe_all(find_exercise(name), shipped.answer(name).reference, seed)
 
 
-def _kernel_mistakes(name: str, seed: int) -> Iterator[Mistake]:
+def _kernel_mistakes(name: str, seed: int) -> Generator[Mistake]:
     """Wrong kernels, compiled two at a time ahead of the one that is looked at."""
     texts = [wrong.program for wrong in shipped.answer(name).wrong]
     ready = built(texts)

@@ -23,7 +23,7 @@ from ..exercises.kit import Exercise
 from .compare import difference
 from .kernel_mistakes import CASES_TO_NAME
 from .observe import Leaf, Observation
-from .oracle import NOT_KEPT, Mistake, Oracle
+from .oracle import NOT_KEPT, LiveOracle, Mistake
 from .render import rounded
 
 FOLDER = Path(__file__).parent / "stored_outputs"
@@ -110,7 +110,7 @@ class _Arrays(dict):
         return self[name]
 
 
-def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, bytes]:
+def pack(exercises: list[Exercise], oracle: LiveOracle, answers: Any) -> tuple[str, bytes]:
     """The JSON text and the npz bytes that `StoredOracle.load` reads, for one lab's exercises.
 
     `oracle` is a live one; `answers` maps an exercise's name to its answer.
@@ -124,11 +124,13 @@ def pack(exercises: list[Exercise], oracle: Oracle, answers: Any) -> tuple[str, 
         else:
             entries[item.name] = _seal_values(item, answers(item.name))
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return json.dumps(entries, ensure_ascii=False, indent=1), buffer.getvalue()
 
 
-def _pack_program(item: Exercise, oracle: Oracle, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _pack_program(
+    item: Exercise, oracle: LiveOracle, arrays: dict[str, np.ndarray]
+) -> dict[str, Any]:
     want = oracle.judge(item, [])
     mistakes = []
     for mistake in oracle.mistakes(item, []):

@@ -200,7 +200,8 @@ def _named(width: int, message: str) -> str:
 
 
 def _sizes(rng: np.random.Generator) -> tuple[int, int, int]:
-    return tuple(int(n) for n in rng.permutation(np.arange(3, 8))[:3])
+    a, b, c = rng.permutation(np.arange(3, 8))[:3].tolist()
+    return a, b, c
 
 
 def _new(rng: np.random.Generator) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -178,9 +179,9 @@ def grouped_cases(rng: np.random.Generator) -> list[Case]:
         name, heads, seq, *, mask=None, v_dim=4, dtype=torch.float32, grad=False, strided=False
     ):
         (n_head, n_kv_head), (seq_q, seq_k) = heads, seq
-        sizes = {"batch": 2, "seq_q": seq_q, "seq_k": seq_k, "dtype": dtype}
-        q, _, _ = qkv(rng, n_head=n_head, **sizes)
-        _, k, v = qkv(rng, n_head=n_kv_head, v_dim=v_dim, **sizes)
+        draw = partial(qkv, rng, batch=2, seq_q=seq_q, seq_k=seq_k, dtype=dtype)
+        q, _, _ = draw(n_head=n_head)
+        _, k, v = draw(n_head=n_kv_head, v_dim=v_dim)
         if strided:
             q, k, v = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (q, k, v))
         return Case(name, (q, k, v) if mask is None else (q, k, v, mask), grad=grad)

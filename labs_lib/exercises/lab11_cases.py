@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,10 @@ def forward_cases(rng: np.random.Generator) -> list[Case]:
 def causal_cases(rng: np.random.Generator) -> list[Case]:
     """q, k, v and the two sides of a tile; the mask is the function's own business."""
 
+    small_qkv = partial(qkv, rng, std=1.0, batch=1)
+
     def case(name, seq_q, seq_k, block_q, block_k, grad=False, **more):
-        inputs = qkv(rng, seq_q=seq_q, seq_k=seq_k, **{"std": 1.0, "batch": 1, **more})
+        inputs = small_qkv(seq_q=seq_q, seq_k=seq_k, **more)
         return Case(name, (*inputs, block_q, block_k), grad=grad)
 
     level = steep_qkv(rng, torch.full((20,), -9.0), torch.zeros(20), 4, torch.float32)
@@ -115,9 +118,10 @@ def call_gqa(program: Callable[..., Any], case: Case) -> Any:
 def backward_cases(rng: np.random.Generator) -> list[Case]:
     """q, k, v, what the forward pass gave, the gradient that comes back, and the tile."""
 
+    small_qkv = partial(qkv, rng, std=1.0, batch=1)
+
     def case(name, seq_q, seq_k, block_q, block_k, head_dim=4, v_dim=None, **more):
-        more = {"std": 1.0, "batch": 1, **more}
-        q, k, v = qkv(rng, seq_q=seq_q, seq_k=seq_k, head_dim=head_dim, v_dim=v_dim, **more)
+        q, k, v = small_qkv(seq_q=seq_q, seq_k=seq_k, head_dim=head_dim, v_dim=v_dim, **more)
         return Case(name, (*_after_forward(rng, q, k, v), block_q, block_k))
 
     steep = steep_qkv(rng, torch.full((9,), -200.0), torch.linspace(-2, 2, 33), 4, WIDE)

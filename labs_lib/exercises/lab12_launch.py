@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -82,7 +83,8 @@ def _triple(value: Any) -> tuple[int, int, int]:
     sizes = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if not all(isinstance(n, Integral) and n >= 0 for n in sizes) or not 1 <= len(sizes) <= 3:
         raise TypeError(f"a grid and a block are one to three whole numbers, not {value!r}")
-    return (*map(int, sizes), 1, 1)[:3]
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    return x, y, z
 
 
 def _check(grid: tuple[int, ...], block: tuple[int, ...], args: tuple) -> None:
@@ -120,9 +122,9 @@ def launch_cases(rng: np.random.Generator) -> list[Case]:
 
     def case(name, heads, seq, *, head_dim=8, mask=True, batch=1, strided=False):
         (n_head, n_kv_head), (n_q, n_k) = heads, seq
-        sizes = {"batch": batch, "seq_q": n_q, "seq_k": n_k, "head_dim": head_dim, "std": 1.0}
-        q, _, _ = qkv(rng, n_head=n_head, **sizes)
-        _, k, v = qkv(rng, n_head=n_kv_head, **sizes)
+        draw = partial(qkv, rng, batch=batch, seq_q=n_q, seq_k=n_k, head_dim=head_dim, std=1.0)
+        q, _, _ = draw(n_head=n_head)
+        _, k, v = draw(n_head=n_kv_head)
         if strided:
             q = q.transpose(1, 2).contiguous().transpose(1, 2)
         k, v = (t.repeat_interleave(n_head // n_kv_head, dim=1) for t in (k, v))

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 from functools import cache
+from types import ModuleType
 
 from .kit import Exercise, Lab
 
@@ -20,12 +21,13 @@ class UnknownLab(LookupError):
 
 
 @cache
-def _modules() -> dict[str, object]:
-    package = importlib.import_module(__package__)
+def _modules() -> dict[str, ModuleType]:
+    room = __name__.rpartition(".")[0]
+    package = importlib.import_module(room)
     names = sorted(
         m.name for m in pkgutil.iter_modules(package.__path__) if re.fullmatch(r"lab\d\d", m.name)
     )
-    return {name: importlib.import_module(f"{__package__}.{name}") for name in names}
+    return {name: importlib.import_module(f"{room}.{name}") for name in names}
 
 
 def labs() -> list[Lab]:
