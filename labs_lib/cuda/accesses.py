@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -112,7 +113,13 @@ class Log:
     `sites` the places of the source; `rows` is int [accesses, 7], see COLUMNS.
     """
 
-    def __init__(self, blocks=(), whole=(), sites=(), rows=None):
+    def __init__(
+        self,
+        blocks: Iterable[tuple[int, int, int]] = (),
+        whole: Iterable[bool] = (),
+        sites: Iterable[Site] = (),
+        rows: np.ndarray | None = None,
+    ):
         self.blocks, self.whole, self.sites = list(blocks), list(whole), list(sites)
         self.rows = np.zeros((0, len(COLUMNS)), np.int64) if rows is None else rows
 
@@ -138,29 +145,31 @@ class Log:
         """The warps of a watched block that the log knows."""
         return sorted({int(t) // WARP for t in self._of_block(block)[:, 1]})
 
-    def requests(self, block: tuple[int, int, int], warp: int) -> list[Request]:
+    def requests(self, block: Sequence[int], warp: int) -> list[Request]:
         """What a warp of a watched block did, one instruction after the other.
 
         Raises: KeyError for a block that was not watched.
         """
-        rows = self._of_block(block)
+        x, y, z = block
+        at = (x, y, z)
+        rows = self._of_block(at)
         rows = rows[rows[:, 1] // WARP == warp]
         made = []
         for step, part in groupby(rows[np.argsort(rows[:, 2], kind="stable")].tolist(), _step):
             for group in _together(list(part)):
                 site, size = self.sites[group[0][3]], max(row[5] for row in group)
                 lanes = {row[1] % WARP: row[4] for row in group}
-                made.append(Request(tuple(block), warp, step, site, size, lanes))
+                made.append(Request(at, warp, step, site, size, lanes))
         return made
 
-    def _of_block(self, block) -> np.ndarray:
-        if tuple(block) not in self.blocks:
+    def _of_block(self, block: tuple[int, int, int]) -> np.ndarray:
+        if block not in self.blocks:
             known = ", ".join(map(str, self.blocks)) or "none"
             raise KeyError(
-                f"block {tuple(block)} was not watched; watched: {known}. "
+                f"block {block} was not watched; watched: {known}. "
                 "k.trace.steps(block=...)[grid, block](...) watches others"
             )
-        return self.rows[self.rows[:, 0] == self.blocks.index(tuple(block))]
+        return self.rows[self.rows[:, 0] == self.blocks.index(block)]
 
     def to_dict(self) -> dict:
         """Everything as plain data: `columns` has one list for each of COLUMNS."""
@@ -176,7 +185,7 @@ class Log:
         """The log that `to_dict` was made from."""
         rows = np.array([data["columns"][name] for name in COLUMNS], np.int64).T
         sites = [Site(*s) for s in data["sites"]]
-        return cls([tuple(b) for b in data["blocks"]], data["whole"], sites, rows)
+        return cls([(x, y, z) for x, y, z in data["blocks"]], data["whole"], sites, rows)
 
 
 def make_log(report, regions, where, what, grid, watched) -> Log:

@@ -108,9 +108,8 @@ def _host_library(source: str, kernels: list[Signature], trace: bool, filename: 
         cell = folder / filename
         cell.write_text(text, encoding="utf-8")
         include = [f"-I{compilers.HOST / 'include'}", f"-I{compilers.HOST}"]
-        include += compilers.device_include()
-        include += ["-include", header(flags)]
-        command = [compiler, *flags, *map(str, include), "-x", "c++", "-c", cell.name]
+        include += [*compilers.device_include(), "-include", str(header(flags))]
+        command = [compiler, *flags, *include, "-x", "c++", "-c", cell.name]
         done = _call([*command, "-o", "kernel.o"], folder)
         if done.returncode == 0:
             # Linked apart: -fsanitize would bring the sanitizer's own runtime.

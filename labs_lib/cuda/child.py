@@ -109,7 +109,7 @@ def _call(library: Path, entry: str, fd: int, limit: float) -> int:
             process.wait()
 
 
-def _print_output(report: np.ndarray) -> None:
+def _print_output(report: np.void) -> None:
     """What the kernel printed."""
     length = min(int(report["text_length"]), len(report["text"]))
     if length:

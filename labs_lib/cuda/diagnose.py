@@ -98,7 +98,7 @@ def _column(own: str, compiled: str, column: int, message: str) -> int | None:
         return column - 1
     words = re.findall(r"[‘'\"]([A-Za-z_]\w*)", message)
     if 0 < column <= len(compiled):
-        words.insert(0, re.match(r"\w*", compiled[column - 1 :])[0])
+        words[:0] = re.findall(r"\A\w*", compiled[column - 1 :])
     for word in words:
         at = re.search(rf"\b{re.escape(word)}\b", own) if word else None
         if at:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from labs_lib.cuda import faults
 from labs_lib.cuda.layout import SHARED
@@ -38,7 +39,7 @@ class Finding:
     @classmethod
     def from_dict(cls, data: dict) -> Finding:
         """The finding that `to_dict` was made from."""
-        made = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        made: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         return cls(**made)
 
 

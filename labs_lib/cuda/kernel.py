@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+import torch
 
 from labs_lib.cuda import arguments, build, child, device, limits, reading
 from labs_lib.cuda.errors import CompileError
 from labs_lib.cuda.source import Signature, find_kernels, instantiate
 from labs_lib.cuda.trace import Trace, make_trace
-from labs_lib.cuda.watch import DEFAULT_EVENTS, most_events, places_in, watched_blocks
+from labs_lib.cuda.watch import most_events, places_in, watched_blocks
+
+Three = tuple[int, int, int]
 
 
 def compile(source: str, *, arch: str | None = None, name: str = "cell.cu") -> Kernel | Module:
@@ -104,7 +109,7 @@ class Kernel:
         return Tracer(self)
 
     def __getitem__(self, geometry) -> Launcher:
-        return Launcher(self, *_geometry(geometry), traced=False)
+        return Launcher(self, *_geometry(geometry))
 
     def __call__(self, *args):
         raise TypeError(f"say how many threads: {self.name}[grid, block](...)")
@@ -136,57 +141,69 @@ class Tracer:
         """
         return Tracer(self.kernel, watched_blocks(block), most)
 
-    def __getitem__(self, geometry) -> Launcher:
+    def __getitem__(self, geometry) -> TracedLauncher:
         grid, block, shared = _geometry(geometry)
-        launcher = Launcher(self.kernel, grid, block, shared, traced=True)
-        launcher.watched = places_in(grid, self.blocks)
-        launcher.most = most_events(self.most, len(launcher.watched))
-        return launcher
+        watched = places_in(grid, self.blocks)
+        most = most_events(self.most, len(watched))
+        return TracedLauncher(self.kernel, grid, block, shared, watched, most)
 
     def __call__(self, *args):
         raise TypeError(f"say how many threads: {self.kernel.name}.trace[grid, block](...)")
 
 
-class Launcher:
+@dataclass(frozen=True)
+class _Ready:
+    """A kernel with its geometry."""
+
+    kernel: Kernel
+    grid: Three
+    block: Three
+    shared: int
+
+    def _checked(self, args: tuple) -> tuple[torch.device, str]:
+        """Where the arguments lie, and the architecture whose limits the launch keeps to."""
+        where = arguments.check(self.kernel.signature, args)
+        arch = device.arch_of(where) if where.type == "cuda" else self.kernel.module.arch
+        limits.check_launch(self.grid, self.block, self.shared, arch)
+        return where, arch
+
+
+class Launcher(_Ready):
     """A kernel with its geometry; calling it launches."""
 
-    def __init__(self, kernel: Kernel, grid, block, shared: int, *, traced: bool):
-        self.kernel, self.traced = kernel, traced
-        self.grid, self.block, self.shared = grid, block, shared
-        self.watched, self.most = [0], DEFAULT_EVENTS
-
-    def __call__(self, *args) -> Trace | None:
+    def __call__(self, *args) -> None:
         """Runs the kernel on tensors and numbers; writes into the tensors.
 
         Raises: LaunchError for arguments or a geometry that don't fit (nothing has run);
         KernelFault when the kernel was stopped (the tensors are unchanged).
         """
-        kernel, signature = self.kernel, self.kernel.signature
-        where = arguments.check(signature, args)
-        arch = device.arch_of(where) if where.type == "cuda" else kernel.module.arch
-        limits.check_launch(self.grid, self.block, self.shared, arch)
-        empty = 0 in self.grid
-        if self.traced:
-            return make_trace(self, args, arch)
-        if empty:
-            return None
+        where, arch = self._checked(args)
+        kernel, grid, block, shared = self.kernel, self.grid, self.block, self.shared
+        if 0 in grid:
+            return
         if where.type == "cuda":
-            return device.launch(kernel, args, self.grid, self.block, self.shared, where, arch)
+            device.launch(kernel, args, grid, block, shared, where, arch)
+            return
+        library, signature = kernel.library(False), kernel.signature
         child.run(
-            kernel.library(False),
-            signature,
-            args,
-            self.grid,
-            self.block,
-            self.shared,
-            arch,
-            source=kernel.source,
-            trace=False,
+            library, signature, args, grid, block, shared, arch, source=kernel.source, trace=False
         )
-        return None
 
 
-def _geometry(value) -> tuple:
+@dataclass(frozen=True)
+class TracedLauncher(_Ready):
+    """A kernel with its geometry and the blocks to log; calling it launches and tells."""
+
+    watched: list[int]
+    most: int
+
+    def __call__(self, *args) -> Trace:
+        """Runs the kernel and returns what it did; raises LaunchError as a launch does."""
+        _, arch = self._checked(args)
+        return make_trace(self, args, arch)
+
+
+def _geometry(value) -> tuple[Three, Three, int]:
     if not isinstance(value, tuple) or len(value) not in (2, 3):
         raise TypeError("a launch needs [grid, block] or [grid, block, bytes of shared memory]")
     shared = value[2] if len(value) == 3 else 0

@@ -88,5 +88,6 @@ REPORT = _struct(
     ("text", "u1", MAX_TEXT),
 )
 # How many entries of each table are in use.
+OFFSET = {name: at for name, (_, at, *_) in (REPORT.fields or {}).items()}
 COUNTS = {"sites": "n_sites", "names": "n_names", "events": "n_events", "text": "text_length"}
 assert REQUEST.itemsize <= REPORT_AT

@@ -39,7 +39,8 @@ def triple(value, name: str) -> tuple[int, int, int]:
         raise LaunchError(f"{name}={value!r}: whole numbers are needed") from None
     if not 1 <= len(numbers) <= 3 or any(n < 0 for n in numbers):
         raise LaunchError(f"{name}={value!r}: give one to three numbers, none below 0")
-    return (*numbers, 1, 1)[:3]
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
 
 
 def check_launch(grid, block, shared: int, arch: str) -> None:

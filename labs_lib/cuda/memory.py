@@ -51,7 +51,7 @@ class Launch:
     def __init__(self, signature: Signature, args, grid, block, shared, arch, **settings):
         self.signature, self.args = signature, args
         self.regions = _regions(signature, args)
-        self._place(settings.get("trace"))
+        self._place(bool(settings.get("trace")))
         _check_room(self.size)
         self.fd = _open_file(self.size)
         self.map = mmap.mmap(self.fd, self.size)
@@ -68,19 +68,18 @@ class Launch:
 
     def report(self) -> np.void:
         """A copy of what the runner wrote; what it has not touched is not read either."""
-        whole, fields = np.zeros(1, layout.REPORT), layout.REPORT.fields
-        head = fields["sites"][1]
-        pieces = [(0, head)]
+        whole = np.zeros(1, layout.REPORT)
+        pieces = [(0, layout.OFFSET["sites"])]
         self._copy_report(whole, pieces)
         for name, count in layout.COUNTS.items():
-            kind, at = fields[name][:2]
+            kind, at = layout.REPORT[name], layout.OFFSET[name]
             used = min(int(whole[0][count]), kind.shape[0])
             pieces.append((at, at + used * kind.base.itemsize))
         self._copy_report(whole, pieces[1:])
         return whole[0]
 
     def _copy_report(self, whole: np.ndarray, pieces: list[tuple[int, int]]) -> None:
-        target = memoryview(whole.view(np.uint8))
+        target = whole.view(np.uint8).data
         for start, end in pieces:
             target[start:end] = self.map[layout.REPORT_AT + start : layout.REPORT_AT + end]
 
@@ -169,7 +168,7 @@ def phase(tensor: torch.Tensor) -> int:
     There each allocation starts a sector, so only views begin elsewhere; where this machine's
     memory happens to lie says nothing.
     """
-    return tensor.storage_offset() * tensor.element_size() % SECTOR
+    return int(tensor.storage_offset()) * tensor.element_size() % SECTOR
 
 
 def _regions(signature: Signature, args) -> list[Region]:

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from labs_lib.cuda.tiles import BLOCKS, NOBODY, THREADS, Tiles
 from labs_lib.plots.grids import heatmap
@@ -134,8 +135,8 @@ def _paint_reads(ax: Axes, tiles: Tiles, trace) -> None:
     whole = bool((mean == mean.round()).all())
     text = f"{mean.max():.0f}" if whole else f"{mean.max():.1f}"
     numbers = _fits(mean.shape, len(text))
-    options = {"show_numbers": numbers, "limits": (0, mean.max())}
-    heatmap(mean, decimals=0 if whole else 1, ax=ax, **options)
+    limits = (0, mean.max())
+    heatmap(mean, decimals=0 if whole else 1, ax=ax, show_numbers=numbers, limits=limits)
     if not numbers and mean.min() == mean.max():
         _number(ax, mean.shape[1] / 2 - 0.5, mean.shape[0] / 2 - 0.5, text, 1.0)
     elif not numbers:
@@ -171,7 +172,7 @@ def _bar(ax: Axes, picture, label: str) -> None:
     """What the colours stand for, as high as the panel."""
     beside = ax.inset_axes((1.03, 0.0, 0.05, 1.0))
     bar = ax.figure.colorbar(picture, cax=beside, label=label)
-    bar.locator = matplotlib.ticker.MaxNLocator(integer=True, nbins=6)
+    bar.locator = MaxNLocator(integer=True, nbins=6)
     bar.update_ticks()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,8 @@ class Tiles:
     @classmethod
     def from_dict(cls, data: dict) -> Tiles:
         """The tiles that `to_dict` was made from."""
-        return cls(**{**data, "shape": tuple(data["shape"])})
+        values: dict[str, Any] = {**data, "shape": tuple(data["shape"])}
+        return cls(**values)
 
 
 def make_tiles(regions) -> dict[str, Tiles]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 PATTERN = re.compile(
@@ -41,6 +42,7 @@ def tokenize(source: str) -> list[Token]:
             tokens.append(Token("directive", source[at:end], at, end, line))
         else:
             match = PATTERN.match(source, at)
+            assert match and match.lastgroup  # the last of its choices takes any one letter
             kind, end = match.lastgroup.rstrip("_"), match.end()
             if match["string"] is not None:
                 kind = "string"
@@ -66,7 +68,7 @@ def _directive_end(source: str, at: int) -> int:
         at = end + 1
 
 
-def closing(tokens: list[Token], at: int) -> int:
+def closing(tokens: Sequence[Token], at: int) -> int:
     """The index of the bracket that closes the one at `at`, or the last index."""
     depth = 0
     for i in range(at, len(tokens)):
@@ -77,7 +79,7 @@ def closing(tokens: list[Token], at: int) -> int:
     return len(tokens) - 1
 
 
-def closing_angle(tokens: list[Token], at: int) -> int:
+def closing_angle(tokens: Sequence[Token], at: int) -> int:
     """The index of the `>` that closes the `<` at `at`."""
     depth, i = 0, at
     while i < len(tokens):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 
 import torch
 
@@ -150,13 +151,13 @@ def make_trace(launcher, args, arch: str) -> Trace:
     kernel, grid = launcher.kernel, launcher.grid
     signature = kernel.signature
     held = [a.cpu() if isinstance(a, torch.Tensor) else a for a in args]
-    fixed = {"kernel": signature.spelled, "grid": grid, "block": launcher.block, "arch": arch}
+    told = partial(Trace, kernel=signature.spelled, grid=grid, block=launcher.block, arch=arch)
     pointers = [(p, a) for p, a in zip(signature.parameters, held, strict=True) if p.pointer]
     names = [p.name for p, _ in pointers]
     if 0 in grid:
         nothing = {name: Traffic() for name in names}
-        return Trace(
-            **fixed, source=kernel.source, tensors=nothing, shared=Traffic(), shared_bytes=0,
+        return told(
+            source=kernel.source, tensors=nothing, shared=Traffic(), shared_bytes=0,
             barriers=0, lines=[], findings=[], complete=True, grouped_blocks=0,
             tiles={p.name: untouched(p.name, a) for p, a in pointers if a.numel()},
         )  # fmt: skip
@@ -172,8 +173,7 @@ def make_trace(launcher, args, arch: str) -> Trace:
     wanted = [int(s["pc"]) - 1 for s in sites] + findings.addresses(report)
     where = lines_of(library, wanted, kernel.source.count("\n") + 1)
     found = findings.read(report, regions, where)
-    return Trace(
-        **fixed,
+    return told(
         source=kernel.source,
         tensors=_tensors(report, regions, names),
         shared=_traffic(report["totals"][SHARED]),

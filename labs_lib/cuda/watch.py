@@ -51,4 +51,5 @@ def _block(given) -> tuple[int, int, int]:
     parts = tuple(given) if isinstance(given, Iterable) else (given,)
     if not 1 <= len(parts) <= 3 or any(not isinstance(p, int) or p < 0 for p in parts):
         raise LaunchError(f"block={given!r}: give one to three whole numbers, none below 0")
-    return (*parts, 0, 0)[:3]
+    x, y, z = (*parts, 0, 0)[:3]
+    return x, y, z
