@@ -86,8 +86,8 @@ RULES = (
     traffic_rule(
         "hidden_tiles",
         "tiles of keys that no query of the block sees were not read",
-        "The output is right. But with causal your kernel reads {k} bytes of k, where {k_most}\n"
-        f"are enough.\n{HIDDEN}",
+        "The output is right. But with causal your kernel reads {k} bytes of k and {v} of v,\n"
+        f"where {{k_most}} are enough of each.\n{HIDDEN}",
         case_launch(NAME, flash_cases, launch_flash, "whole tiles, causal"),
         {"k": WHOLE + WHOLE // 2, "v": WHOLE + WHOLE // 2},
     ),

@@ -108,6 +108,16 @@ def _two_passes_over_the_keys(q, k, v, out, lse, d_out, block_q=16, block_k=16):
     )
 
 
+def _d_without_axis(q, k, v, out, lse, d_out, block_q=16, block_k=16):
+    d = (d_out[:, :, :block_q] * out[:, :, :block_q]).sum(-1)
+    return d_out[:, :, :block_q] @ v[:, :, :block_k].mT - d
+
+
+def _not_turned(q, k, v, out, lse, d_out, block_q=16, block_k=16):
+    scores = q[:, :, :block_q] @ k[:, :, :block_k].mT
+    return scores @ d_out[:, :, :block_q]
+
+
 FLASH_BACKWARD = Answer(
     reference=flash_backward,
     wrong=(
@@ -122,6 +132,18 @@ FLASH_BACKWARD = Answer(
             _changed(d_scores=_row_sum_of_the_tile),
             "D sums P * dP over the keys of one tile. It belongs to the whole row; out * d_out,\n"
             "summed over d_v, has it without looking at other tiles.",
+        ),
+        Wrong(
+            "d_without_axis",
+            _d_without_axis,
+            "D is one number for each query [..., T_q], and it meets a tile [..., T_q, T_k].\n"
+            "torch lines shapes up from the right; give D an axis of length 1 at the end.",
+        ),
+        Wrong(
+            "not_turned",
+            _not_turned,
+            "A tile [queries, keys] meets [queries, d]. d_k and d_v have a row for each key and\n"
+            "are sums over queries, so the tile has to be turned first.",
         ),
         Wrong(
             "d_from_undivided_output",
@@ -253,7 +275,7 @@ FLASH_BACKWARD = Answer(
         Right("plain_loops", _changed()),
         Right("keys_outside_in_float64", _keys_outside),
         Right("d_from_a_pass_of_its_own", _two_passes_over_the_keys),
-        Right("single_pairs", lambda q, k, v, out, lse, d_out, block_q=16, block_k=16: _changed()(
+        Right("low_tiles", lambda q, k, v, out, lse, d_out, block_q=16, block_k=16: _changed()(
             q, k, v, out, lse, d_out, 2, 16)),
     ),
 )  # fmt: skip

@@ -165,6 +165,17 @@ WRONG = (
         "query of the tile sees more.",
     ),
     Wrong(
+        "ends_without_the_shift",
+        causal(end=lambda start, rows, seq_q, seq_k: min(seq_k, start + rows)),
+        "The inner loop ends at the tile's last query, as if there were as many keys as queries.\n"
+        "With more keys that query sees T_k - T_q further.",
+    ),
+    Wrong(
+        "mask_upside_down",
+        causal(visible=lambda i, j, n, m: j > i + m - n),
+        "What may be seen is hidden, and what is hidden is seen: the mask is the wrong way round.",
+    ),
+    Wrong(
         "ends_one_key_early",
         _one_key_early,
         "The inner loop ends one key too early: where the last query's own key is the first of\n"
@@ -259,6 +270,6 @@ FLASH_CAUSAL_SKIP = Answer(
         Right("hidden_tiles_passed_over", _tile_by_tile),
         Right("by_the_difference", causal(
             visible=lambda i, j, n, m: (m - j) >= (n - i), scale=lambda d: math.pow(d, -0.5))),
-        Right("single_pairs", lambda q, k, v, block_q=16, block_k=16: causal()(q, k, v, 1, 1)),
+        Right("tiny_tiles", lambda q, k, v, block_q=16, block_k=16: causal()(q, k, v, 4, 2)),
     ),
 )  # fmt: skip

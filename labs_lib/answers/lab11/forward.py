@@ -96,9 +96,45 @@ def _head_by_head(q, k, v, block_q=16, block_k=16):
     return [torch.cat(part, 1) for part in zip(*heads, strict=True)]
 
 
+def _out_as_wide_as_q(q, k, v, block_q=16, block_k=16):
+    out = torch.zeros_like(q)
+    for i in range(0, q.shape[2], block_q):
+        out[:, :, i : i + block_q] = changed()(q[:, :, i : i + block_q], k, v, 16, block_k)[0]
+    return out, flash_forward(q, k, v)[1]
+
+
+def _o_as_wide_as_q(q, k, v, block_q=16, block_k=16):
+    p = changed()(q[:, :, :block_q], k[:, :, :block_k], v[:, :, :block_k])[0]
+    return torch.zeros_like(q[:, :, :block_q]) + p, q[..., 0]
+
+
+def _one_state_for_all(q, k, v, block_q=16, block_k=16):
+    """m, l and o begin before the loop over the queries, and go on from tile to tile."""
+    out, lse = [], []
+    m = l = o = None
+    for tile in widened(q).split(block_q, 2):
+        if m is None:
+            m = torch.full_like(tile[..., 0], -INF)
+            l, o = torch.zeros_like(m), tile.new_zeros(*tile.shape[:3], v.shape[3])
+        m, l, o = (t[:, :, : tile.shape[2]] for t in (m, l, o))
+        scores = tile @ widened(k).mT / math.sqrt(q.shape[3])
+        top = torch.maximum(m, scores.amax(-1)) if k.shape[2] else m
+        p, factor = (scores - stand_in(top)[..., None]).exp(), _scaled(m, top)
+        m, l, o = top, l * factor + p.sum(-1), o * factor[..., None] + p @ widened(v)
+        part, sums = divided(m, l, o)
+        out.append(part.to(q.dtype))
+        lse.append(sums)
+    return torch.cat(out, 2), torch.cat(lse, 2)
+
+
 def _scaled_by_d_v(q, k, v, block_q=16, block_k=16):
     return changed(scale=lambda d: v.shape[3] ** -0.5)(q, k, v, block_q, block_k)
 
+
+WIDTH_OF_V = (
+    "A tensor for the output is as wide as q. The output is a sum of values, and these may have\n"
+    "another width: d_v."
+)
 
 WRONG = (
     Wrong(
@@ -122,6 +158,23 @@ WRONG = (
         "factor_upside_down",
         changed(factor_l=lambda m, n: (n - m.masked_fill(m == -INF, INF)).exp()),
         "The factor is exp(m_new - m), larger than 1. It has to be the other way round.",
+    ),
+    Wrong(
+        "one_state_for_all_queries",
+        _one_state_for_all,
+        "The first tile of queries is right, and the next ones go on from its m, l and o. Each\n"
+        "tile of queries begins anew.",
+    ),
+    Wrong("out_as_wide_as_q", _out_as_wide_as_q, WIDTH_OF_V),
+    Wrong("o_as_wide_as_q", _o_as_wide_as_q, WIDTH_OF_V),
+    Wrong(
+        "lse_in_16_bits",
+        lambda q, k, v, block_q=16, block_k=16: (
+            flash_forward(q, k, v, block_q, block_k)[0],
+            flash_forward(q, k, v, block_q, block_k)[1].to(q.dtype),
+        ),
+        "lse has the dtype of q. For inputs of 16 bits it stays float32: the gradient makes every\n"
+        "weight again from it.",
     ),
     Wrong(
         "divided_in_each_tile",
@@ -253,7 +306,7 @@ FLASH_FORWARD = Answer(
         Right("keys_outside", _keys_outside),
         Right("keys_split_and_merged", _split_keys),
         Right("head_by_head_other_tiles", _head_by_head),
-        Right("single_pairs", lambda q, k, v, block_q=16, block_k=16: changed()(q, k, v, 4, 1)),
+        Right("smaller_tiles", lambda q, k, v, block_q=16, block_k=16: changed()(q, k, v, 8, 3)),
         Right("float64_inside", changed(wide=lambda t: t.double())),
     ),
 )

@@ -149,7 +149,8 @@ WRONG = (
     Wrong(
         "scale_by_head_dim",
         _spoilt(SCALE, "            score /= head_dim;\n"),
-        "The scores are divided by head_dim, and not by its root: scale has it.",
+        "The scores are divided by head_dim, or scaled twice, which is the same. scale has the\n"
+        "root in it, and comes in once.",
     ),
     Wrong(
         "power_of_two",
@@ -228,6 +229,12 @@ WRONG = (
         "share one.",
     ),
     Wrong(
+        "divided_by_the_number_of_heads",
+        _spoilt("blockIdx.y / (n_head / n_kv_head);", "blockIdx.y / n_kv_head;"),
+        "Query head h reads key/value head h / n_kv_head. The divisor is how many query heads\n"
+        "share one: n_head / n_kv_head.",
+    ),
+    Wrong(
         "first_head_for_all",
         _spoilt(KV_HEAD, "    int kv_head = blockIdx.z * n_kv_head;\n"),
         "All query heads read the first key/value head of their text.",
@@ -256,9 +263,21 @@ WRONG = (
         "have to fetch and wait with the others.",
     ),
     Wrong(
+        "loop_ends_at_its_own_last_key",
+        _spoilt("start < fetched", "start < seen"),
+        "Each thread leaves the loop over tiles at its own last key, and the barriers are in that\n"
+        "loop. All threads go on until the block's last query has seen its keys.",
+    ),
+    Wrong(
+        "short_tile_dropped",
+        _spoilt("start < fetched", "start + KEYS <= fetched"),
+        "Keys behind the last full tile are never read. The last tile may be short.",
+    ),
+    Wrong(
         "keys_beyond_the_end",
         _spoilt(GUARD, "            bool there = true;\n"),
-        "The last tile is fetched whole, also where there are no keys any more.",
+        "k or v is read beyond its end. In the last tile there may be fewer keys than places; and\n"
+        "there are n_kv_head heads of n_k keys each, not n_head.",
     ),
     Wrong(
         "rows_beyond_the_end",

@@ -139,7 +139,7 @@ IO_BYTES = Answer(
             "queries_read_again",
             _program(flash=lambda n, m, d, b, s: (
                 n * d + _tiles(m, b) * n * d + _tiles(n, b) * 2 * m * d) * s + 4 * n),
-            "flash reads q again for each tile of keys. A tile of queries stays on the chip.",
+            "flash reads q again and again. A tile of queries is read once and stays on the chip.",
         ),
         Wrong(
             "scores_cross_too",
