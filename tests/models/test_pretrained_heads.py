@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from labs_lib.models import importance, roles, small_trials, studies
+from labs_lib.models import atlas, importance, roles, small_trials, studies
 from labs_lib.models.texts import PAIRS, PROSE, halves, passages
 
 
@@ -80,6 +80,26 @@ def test_recorded_scores_of_minilm_are_measured_again(minilm):
     texts = passages("to look at", studies.N_LOOKED_AT)
     for role, scores in roles.head_roles(minilm, texts).items():
         torch.testing.assert_close(scores, torch.tensor(kept[role]), atol=2e-3, rtol=0)
+
+
+def test_recorded_weights_of_a_sentence_are_seen_again(minilm, smollm2):
+    for name, model in (("minilm", minilm), ("smollm2", smollm2)):
+        kept = studies.recorded("atlas")[name]
+        tokens, weights = roles.weights_of(model, atlas.TEXT)
+        assert kept["tokens"] == tokens
+        unpacked = torch.tensor(atlas.unpacked(kept["weights"], weights.shape) / atlas.WHOLE)
+        torch.testing.assert_close(unpacked, weights.double(), atol=1e-4, rtol=0)
+        names, said = atlas.says(model)
+        assert kept["answer"]["names"] == names
+        assert kept["answer"]["said"] == pytest.approx(said, abs=2e-4)
+
+
+def test_packed_weights_come_back_within_their_grain():
+    weights = torch.rand(2, 3, 5, 5, generator=torch.Generator().manual_seed(1))
+    weights[0, 0, 0] = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0])
+    back = torch.tensor(atlas.unpacked(atlas.packed(weights), weights.shape) / atlas.WHOLE)
+    torch.testing.assert_close(back, weights.double(), atol=0.5 / atlas.WHOLE + 1e-9, rtol=0)
+    assert torch.equal(back[0, 0, 0], weights[0, 0, 0].double())
 
 
 def test_an_untrained_model_has_no_previous_token_head_and_the_trained_one_stays(minilm):

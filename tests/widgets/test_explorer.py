@@ -9,7 +9,7 @@ from traitlets import TraitError
 
 from labs_lib.widgets import front
 from labs_lib.widgets.explorer import Explorer
-from labs_lib.widgets.knobs import choice, head_knobs, slider, steps, tick
+from labs_lib.widgets.knobs import choice, head_knobs, slider, steps, text_line, tick
 from labs_lib.widgets.rules import group_rule
 
 KNOBS = (
@@ -55,6 +55,14 @@ def test_a_value_that_the_control_can_not_show_is_refused(name, value):
     with pytest.raises(TraitError, match=name):
         w.set(**{name: value})
     assert w.values == made().values
+
+
+def test_a_line_of_text_takes_any_text_and_nothing_else():
+    w = Explorer("words", [text_line("text", "a b", "some words")], draw, script="induction")
+    w.text = "张三, <b>\n"
+    assert w.values == {"text": "张三, <b>\n"}
+    with pytest.raises(TraitError, match="text"):
+        w.text = 3
 
 
 def test_a_first_value_beyond_the_edge_moves_the_edge():

@@ -1,4 +1,4 @@
-"""The panel of lab 07: words, jumps, heads too narrow, and a machine without the model."""
+"""The explorer of lab 07: words, jumps, heads too narrow, and a machine without the model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from labs_lib.widgets import induction as panel_of
+from labs_lib.widgets.jumps import _code
 
 
 @pytest.fixture
@@ -51,6 +52,33 @@ def test_chinese_letters_are_words_and_the_two_places_of_the_lesson_share_the_we
 @pytest.mark.parametrize("text", ["", "one", "  ", "?!"])
 def test_short_texts_are_asked_to_be_longer_and_never_fail(text):
     assert not panel_of.induction(text).failed
+
+
+def test_a_code_is_a_direction_that_only_the_word_decides():
+    one, other = (_code(word, 64) for word in ("Vlorin", "Teskapp"))
+    assert one @ one == pytest.approx(1.0) and abs(one @ other) < 0.4
+    assert (one == _code("Vlorin", 64)).all()
+    assert _code("été", 4) == pytest.approx([-0.5583, -0.0507, -0.2621, 0.7855], abs=1e-4)
+
+
+def test_a_share_that_is_as_large_is_not_called_larger():
+    assert (
+        "gets 0.50. As much goes to “医” (place 3)."
+        in panel_of.induction("张三是医生。李四是老师。张三是").message
+    )
+
+
+def test_only_another_text_than_the_recorded_one_is_asked_of_the_model(monkeypatch):
+    asked = []
+    monkeypatch.setattr(panel_of, "_loaded", lambda: asked.append(1) or "no model is here")
+    shown = panel_of.induction()
+    shown.head = panel_of.TRAINED
+    shown.set(place=3, n_head=8)
+    assert asked == [] and shown.own is None
+    shown.text = "the cat and the"
+    assert "no model is here" in shown.own["message"] and shown.own["empty"]
+    shown.place = 2
+    assert len(asked) == 1
 
 
 def test_illegal_settings_are_explained():
