@@ -12,7 +12,7 @@ LAB = Lab(
     number=8,
     slug="the_cache_and_shared_heads",
     title="The cache and shared heads",
-    minutes=115,
+    minutes=135,
     question=(
         "A model writes one token after another. What does it have to remember of the text, how "
         "many bytes is that, and how few can it be?"

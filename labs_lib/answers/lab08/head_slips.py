@@ -23,6 +23,10 @@ def _heads_against_heads(q, k, v, mask=None):
     return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
 
 
+def _scale_by_heads(q, k, v, mask=None):
+    return _folded()(q * math.sqrt(q.shape[3] / q.shape[1]), k, v, mask)
+
+
 def _whole_mask_for_a_head(q, k, v, mask=None):
     _checked(q.shape[1], k.shape[1])
     group, outs = q.shape[1] // k.shape[1], []
@@ -60,6 +64,8 @@ GROUPED_SLIPS = (
     Wrong("whole_mask_for_a_head", _whole_mask_for_a_head,
         "A mask [batch, n_head, T_q, T_k] is laid whole on the scores of one head. Take that\n"
         "head's part of it; a mask [T_q, T_k] is the same for all heads."),
+    Wrong("scale_by_heads", _scale_by_heads,
+        "The scores are divided by the root of n_head. A score is a sum over head_dim products."),
     Wrong("heads_against_heads", _heads_against_heads,
         "q has n_head heads and k only n_kv_head, and a product goes head by head. First bring\n"
         "the queries of a group together, as rows over one key head."),
@@ -121,6 +127,9 @@ POOLING_SLIPS = (
         lambda W, n, m: pooling._grouped(W, n, m).mean(2, keepdim=True)),
         "The means still have an axis for heads, and one of length 1 (keepdim). A weight matrix\n"
         "has two axes: join the last ones."),
+    Wrong("rows_merged", pooling._each(lambda W, n, m: W.unflatten(0, (m, -1)).mean(1)),
+        "Rows are averaged: those are the token's numbers that come in. Heads are blocks of\n"
+        "columns."),
     Wrong("keys_twice", _keys_twice,
         "The second matrix is the merged W_K again. W_V has to be merged, too."),
     Wrong("read_as_rows", pooling._each(_read_as_rows),

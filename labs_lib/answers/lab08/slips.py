@@ -24,6 +24,26 @@ class _NotCounted(Kept):
         return self.k[:, :, :stop], self.v[:, :, :stop]
 
 
+class _OneCounted(Kept):
+    def append(self, k, v):
+        stop = self.length + k.shape[2]
+        self.check(k.shape[2])
+        self.write(k, v, self.length, stop)
+        self.length += 1
+        return self.k[:, :, :stop], self.v[:, :, :stop]
+
+
+class _BeginsAnew(Kept):
+    def check(self, new):
+        if self.length + new > self.capacity:
+            self.length = 0
+
+
+class _OneRoom(Kept):
+    def make(self, shape, dtype):
+        self.k = self.v = torch.zeros(shape, dtype=dtype)
+
+
 def _tokens_on_axis(axis):
     class Counted(Kept):
         def append(self, k, v):
@@ -83,6 +103,14 @@ KV_CACHE_SLIPS = (
     Wrong("not_counted", _NotCounted,
         "The tokens are written, but `length` stays 0, so the next call writes over them. Count\n"
         "the new tokens after writing."),
+    Wrong("one_counted_for_each_call", _OneCounted,
+        "`length` counts calls of append, not tokens. A call may bring several tokens."),
+    Wrong("begins_anew_when_full", _BeginsAnew,
+        "When the tokens don't fit, the cache begins at the front again and writes over what is\n"
+        "kept, and nobody is told. Raise a ValueError."),
+    Wrong("one_room_for_both", _OneRoom,
+        "self.k and self.v are one and the same tensor (`self.k = self.v = ...` makes one), so\n"
+        "that the values are written over the keys. Each needs room of its own."),
     Wrong("tokens_counted_on_axis_1", _tokens_on_axis(1),
         "The number of new tokens is read from axis 1 of k, where the heads are. Tokens are axis\n"
         "2 of [batch, n_kv_head, new, head_dim]."),
@@ -116,6 +144,22 @@ class _TurnedBeforeSplit(Step):
         q, k = (self.split(rotate(x @ W, past), n_head) for W in (W_Q, W_K))
         keys, values = self.joined(cache, k, self.split(x @ W_V, n_head))
         return self.mix(self.attend(q, keys, values, x.shape[1]), W_O), (keys, values)
+
+
+class _TokensTurned(Step):
+    def __call__(self, x, W_Q, W_K, W_V, W_O, n_head, rotate, cache=None):
+        turned = rotate(x, self.past(cache))
+        return super().__call__(turned, W_Q, W_K, W_V, W_O, n_head, lambda t, start: t, cache)
+
+
+class _KeptPairChanged(Step):
+    def __call__(self, x, W_Q, W_K, W_V, W_O, n_head, rotate, cache=None):
+        out, pair = super().__call__(x, W_Q, W_K, W_V, W_O, n_head, rotate, cache)
+        if cache is None:
+            return out, pair
+        for old, new in zip(cache, pair, strict=True):
+            old.set_(new.clone())
+        return out, cache
 
 
 class _KeptUnturned(Step):
@@ -194,6 +238,12 @@ DECODE_STEP_SLIPS = (
     Wrong("turned_before_the_split", _TurnedBeforeSplit(),
         "The whole width is turned before it is cut into heads. Each head's numbers are pairs of\n"
         "its own, beginning with the fastest: cut first, then turn."),
+    Wrong("tokens_turned", _TokensTurned(),
+        "x is turned before it is projected, so that the values carry positions too. Project and\n"
+        "cut into heads first, then turn queries and keys."),
+    Wrong("kept_pair_changed", _KeptPairChanged(),
+        "The tensors of the pair that came in grow in place. Whoever still holds that pair finds\n"
+        "another text in it: leave it alone and return a new pair."),
     Wrong("positions_from_one", variant(turn=_started_at(by=1)),
         "Every token is turned one place too far, the first of the text too. Positions count from\n"
         "0: behind `past` kept tokens the next one stands at position past."),
@@ -246,6 +296,15 @@ KV_BYTES_SLIPS = (
     Wrong("gib_larger_than_gb", counted(GiB=lambda n, t: n / 10**9 * 2**30 / 10**9),
         "The number under GiB is larger than that under GB. A GiB is the larger unit, so there\n"
         "are fewer of them: divide bytes by 2**30."),
+    Wrong("units_too_small", counted(GB=lambda n, t: n / 10**6, GiB=lambda n, t: n / 2**20),
+        "These are MB and MiB: a million bytes, and 2**20. GB is 10**9 bytes, GiB 2**30."),
+    Wrong("gib_of_two_steps", counted(GiB=lambda n, t: n / 1024**2),
+        "1024**2 bytes are a MiB. A GiB is 1024**3, that is 2**30."),
+    Wrong("head_dim_divided", counted(
+        lambda L, h, kv, d, t, b, e: 2 * L * kv * (d // h) * t * b * e),
+        "head_dim is divided by the heads once more. It is the numbers of one head already."),
+    Wrong("three_kept", counted(lambda L, h, kv, d, t, b, e: 3 * L * kv * d * t * b * e),
+        "Three tensors are counted. A key and a value are kept; the query is used once."),
     Wrong("caret_for_power", counted(
         GB=lambda n, t: n / (10 ^ 9), GiB=lambda n, t: n / (2 ^ 30)),
         "In Python 10^9 is 3: ^ compares bits. A power is written 10**9."),
