@@ -21,9 +21,9 @@ READY := .venv/.ready
 help:
 	@echo "make lab       set up once, then open the notebooks in JupyterLab"
 	@echo "make setup     only set up: a virtual environment in .venv with pinned packages"
-	@echo "make test      everything that must hold: style, all tests, all notebooks (minutes)"
+	@echo "make test      everything that must hold: style, types, all tests, all notebooks (minutes)"
 	@echo "make smoke     the fast tests only"
-	@echo "make lint      style only"
+	@echo "make lint      style and types only"
 	@echo "make solutions compare every solution notebook with its stored outputs"
 	@echo "make release   write the notebooks from solutions/*.md"
 	@echo "make site      make the course's pages for reading, with live explorers, in build/site"
@@ -64,6 +64,7 @@ endif
 lint: $(READY)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m ty check --output-format concise
 
 test: lint
 	$(PY) -m pytest $(WORKERS) tests
