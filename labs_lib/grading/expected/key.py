@@ -22,6 +22,7 @@ from ..run.warm import Warm
 from ..sandbox import Limits, Policy
 from .places import choose
 from .printed import Mistakes
+from .seen import mistakes_of
 
 _DATA = ("models.json",)
 
@@ -70,7 +71,10 @@ def make_key(
     )
     expected = {name: f"{chosen[name].expected}\n" for name in names}
     _confirm(course, expected, policy, folder / "solution", warm)
-    mistakes = {name: chosen[name].mistakes for name in names}
+    mistakes = {
+        item.name: mistakes_of(item, answer(item.name), seed, chosen[item.name].places)
+        for item in course.exercises
+    }
     return Key(course, expected, mistakes, policy, folder)
 
 

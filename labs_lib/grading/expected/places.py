@@ -9,9 +9,8 @@ place, and on this seed every wrong program prints something else than the refer
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,28 +18,32 @@ import torch
 from torch.utils._pytree import tree_map
 
 from ...answers import Answer, Wrong
-from ...checking.kernels import KernelRuns, built
+from ...checking.kernels import built
 from ...checking.kernels import read as read_kernel
 from ...checking.observe import Leaf, Observation, observe_all
-from ...checking.render import case_lines, render
 from ...checking.syntax import read
-from ...checking.verdict import rules_kept, source_of
-from ...exercises.kit import Case, Exercise, Measured
+from ...checking.verdict import source_of
+from ...exercises.kit import Case, Exercise
+from .printed import Mistakes
 from .rounding import ARRAYS, PlacesError, Values, flattened
+from .seen import Places, Seen, drawn_once, texts_of
 
 EXACT_DECIMALS = 12
 ROUNDS = 4
 
-Places = dict[str, dict[str, dict[str, Any]]]  # case index -> path -> {"at": [...], "decimals": d}
-
 
 @dataclass(frozen=True)
 class Chosen:
-    """The places of one exercise, and what the reference and each wrong program print there."""
+    """The places of one exercise, and what the reference prints there."""
 
     places: Places
     expected: str
-    mistakes: tuple[tuple[Wrong, str | KernelCases], ...]
+    wrong: tuple[tuple[Wrong, Seen], ...]
+
+    @property
+    def mistakes(self) -> Mistakes:
+        """What each wrong program prints, to the end; see `mistakes_of` for the quick way."""
+        return texts_of(self.wrong, self.places)
 
 
 def choose(exercise: Exercise, answer: Answer, seed: int) -> Chosen:
@@ -50,89 +53,22 @@ def choose(exercise: Exercise, answer: Answer, seed: int) -> Chosen:
         PlacesError: if the reference raises or changes its inputs, if a row has no safe place, or
             if a wrong program can't be told from the reference.
     """
-    want = _see(exercise, answer.reference, seed)
-    wrong = {one.name: _see(exercise, one.program, seed, lazily=True) for one in answer.wrong}
+    cases = drawn_once(exercise, seed)
+    want = Seen(exercise, answer.reference, seed, cases)
+    wrong = [(one, Seen(exercise, one.program, seed, cases)) for one in answer.wrong]
     places: Places = {}
     if exercise.is_program:
+        if exercise.kind == "kernel":
+            want.observations = observe_all(exercise, answer.reference, seed)  # two at a time
         _require_plain(exercise, want.observations)
         values = _values(exercise, answer, seed, want.observations)
         rng = np.random.default_rng([seed, zlib.crc32(exercise.name.encode("utf-8")), 1])
         for (case, path), one in values.items():
             places.setdefault(case, {})[path] = one.place(exercise, int(case), path, rng)
-        _tell_apart(exercise, answer, want, wrong, places, values, rng)
+        _tell_apart(exercise, want, wrong, places, values, rng)
     elif exercise.kind == "number" and exercise.decimals is None:
         places = {"0": {"": {"decimals": EXACT_DECIMALS}}}
-    return Chosen(
-        places,
-        want.text(exercise, places),
-        tuple((one, wrong[one.name].kept(exercise, places)) for one in answer.wrong),
-    )
-
-
-@dataclass(frozen=True)
-class KernelCases:
-    """What a wrong kernel prints of each case; it is launched when a case is first asked for."""
-
-    observations: Sequence[Observation]
-    places: Places
-
-    def __len__(self) -> int:
-        return len(self.observations)
-
-    def case(self, index: int) -> list[str]:
-        """The lines of one case, without what the trace says of the kernel's own lines."""
-        plain = replace(self.observations[index], details=())
-        return case_lines(plain, self.places.get(str(index), {}))
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What a program did on the cases of the seed, and which rules it kept."""
-
-    observations: Sequence[Observation]
-    measure: Callable[[], Mapping[str, Measured]]
-
-    def text(self, exercise: Exercise, places: Places) -> str:
-        """What a graded check of it prints."""
-        return render(exercise, self.observations, self.measure(), places)
-
-    def kept(self, exercise: Exercise, places: Places) -> str | KernelCases:
-        """The same for recognising it later; a kernel's is made case by case."""
-        if exercise.kind == "kernel":
-            return KernelCases(self.observations, places)
-        return self.text(exercise, places)
-
-    def prints_as(self, other: _Seen, exercise: Exercise, places: Places) -> bool:
-        """Whether a graded check of both prints the same; only looks as far as it has to."""
-        if exercise.kind != "kernel":
-            return self.text(exercise, places) == other.text(exercise, places)
-        pairs = zip(self.observations, other.observations, strict=True)
-        same = all(
-            case_lines(a, places.get(str(i), {})) == case_lines(b, places.get(str(i), {}))
-            for i, (a, b) in enumerate(pairs)
-        )
-        return same and _kept(self.measure()) == _kept(other.measure())
-
-
-def _see(exercise: Exercise, program: Any, seed: int, *, lazily: bool = False) -> _Seen:
-    if exercise.kind == "choice" and isinstance(program, str):
-        program = program.strip().lower()
-    if exercise.kind == "kernel" and lazily:
-        return _Seen(
-            KernelRuns(exercise, program, seed), cache(lambda: _rules(exercise, program, seed))
-        )
-    got = observe_all(exercise, program, seed)
-    failed = all(one.raised for one in got)
-    rules = _rules(exercise, program, seed) if not failed else {}
-    return _Seen(got, lambda: rules)
-
-
-def _kept(rules: Mapping[str, Measured]) -> dict[str, bool]:
-    return {name: bool(found) for name, found in rules.items()}
-
-
-def _rules(exercise: Exercise, program: Any, seed: int) -> Mapping[str, Measured]:
-    return rules_kept(exercise, program, seed) if exercise.rules else {}
+    return Chosen(places, want.text(places), tuple(wrong))
 
 
 def _values(
@@ -155,9 +91,8 @@ def _values(
 
 def _tell_apart(
     exercise: Exercise,
-    answer: Answer,
-    want: _Seen,
-    wrong: Mapping[str, _Seen],
+    want: Seen,
+    wrong: Sequence[tuple[Wrong, Seen]],
     places: Places,
     values: Mapping[tuple[str, str], Values],
     rng: np.random.Generator,
@@ -165,30 +100,29 @@ def _tell_apart(
     """Add places until every wrong program prints something else than the reference."""
     for _ in range(ROUNDS):
         same = [
-            one
-            for one, _ in zip(answer.wrong, _ready(exercise, answer), strict=True)
-            if wrong[one.name].prints_as(want, exercise, places)
-            and not _forbidden(exercise, one.program)
+            (one, seen)
+            for (one, seen), _ in zip(wrong, _ready(exercise, wrong), strict=True)
+            if seen.prints_as(want, places) and not _forbidden(exercise, one.program)
         ]
         if not same:
             return
-        for one in same:
-            got = wrong[one.name].observations
+        for one, seen in same:
+            got = seen.observations
             if not any(_add(mine, got, key, places, rng) for key, mine in values.items()):
                 raise PlacesError(
                     f"{exercise.name}: on this seed the wrong program {one.name!r} can't be told "
                     "from the reference; its cases need one that shows the difference"
                 )
     raise PlacesError(
-        f"{exercise.name}: on this seed no places tell {same[0].name!r} from the reference"
+        f"{exercise.name}: on this seed no places tell {same[0][0].name!r} from the reference"
     )
 
 
-def _ready(exercise: Exercise, answer: Answer) -> Iterable[None]:
+def _ready(exercise: Exercise, wrong: Sequence[tuple[Wrong, Seen]]) -> Iterable[None]:
     """Kernels are compiled two at a time, ahead of the one that is looked at."""
     if exercise.kind == "kernel":
-        return built([one.program for one in answer.wrong])
-    return [None] * len(answer.wrong)
+        return built([one.program for one, _ in wrong])
+    return [None] * len(wrong)
 
 
 def _forbidden(exercise: Exercise, program: Any) -> bool:
@@ -244,6 +178,10 @@ def _require_plain(exercise: Exercise, want: Sequence[Observation]) -> None:
 def _in_float64(exercise: Exercise) -> Exercise:
     """The same exercise on the same inputs, in double precision."""
 
+    make = exercise.cases
+    if make is None:
+        return exercise
+
     def double(value: Any) -> Any:
         floating = isinstance(value, torch.Tensor) and value.is_floating_point()
         return value.double() if floating else value
@@ -251,7 +189,7 @@ def _in_float64(exercise: Exercise) -> Exercise:
     def cases(rng: np.random.Generator) -> list[Case]:
         return [
             replace(case, args=tree_map(double, case.args), kwargs=tree_map(double, case.kwargs))
-            for case in exercise.cases(rng)
+            for case in make(rng)
         ]
 
     return replace(exercise, cases=cases)

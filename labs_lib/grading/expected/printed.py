@@ -20,7 +20,7 @@ NOTE = "  | "  # what a trace says of the kernel's own lines; it is shown and ne
 
 
 class Cases(Protocol):
-    """What a wrong kernel prints, made case by case."""
+    """What a wrong program prints, made case by case."""
 
     def __len__(self) -> int: ...
 
@@ -29,6 +29,7 @@ class Cases(Protocol):
 
 
 Mistakes = Sequence[tuple[Wrong, str | Cases]]  # a wrong program and what it prints
+Known = Sequence[tuple[Wrong, Cases]]
 
 
 def explain(
@@ -46,11 +47,12 @@ def explain(
     index = next((i for i, pair in enumerate(_pairs(want, got)) if pair[0] != pair[1]), None)
     if index is None:
         return "fail", _broken_rules(item, got), ""
+    known = [(wrong, Printed(x) if isinstance(x, str) else x) for wrong, x in mistakes]
     if item.kind == "kernel":
-        mistake = _recognise_kernel(mistakes, want, got, index)
+        mistake = _recognise_kernel(known, want, got, index)
         status, lines = _difference_of_kernel(item, want, got, index)
     else:
-        mistake = _recognise(mistakes, want, got, index)
+        mistake = _recognise(known, got, index)
         status, lines = _difference(item, want, got, index)
     if mistake is None:
         return status, lines, ""
@@ -86,6 +88,13 @@ class Printed:
             elif self.cases:
                 self.cases[-1].append(line)
 
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def case(self, index: int) -> list[str]:
+        """The lines of one case."""
+        return self.cases[index]
+
     def is_not_attempted(self, name: str) -> bool:
         """Whether the check of `name` found nothing to check."""
         return self.name == name and self.first == NOT_ATTEMPTED
@@ -106,23 +115,22 @@ def _pairs(want: Printed, got: Printed) -> list[tuple[list[str] | None, list[str
     return list(zip(*padded, strict=True))
 
 
-def _recognise(mistakes: Mistakes, want: Printed, got: Printed, index: int) -> Wrong | None:
+def _recognise(mistakes: Known, got: Printed, index: int) -> Wrong | None:
     """The known mistake that prints the same; else the one that shares the first wrong case."""
     best = None
-    for wrong, text in mistakes:
-        theirs = Printed(text)
-        if len(theirs.cases) != len(got.cases) or theirs.cases == want.cases:
+    for wrong, theirs in mistakes:
+        shared = index < len(got.cases)
+        if len(theirs) != len(got.cases) or (shared and theirs.case(index) != got.cases[index]):
             continue
-        agreed = sum(a == b for a, b in zip(theirs.cases, got.cases, strict=True))
+        agreed = sum(theirs.case(i) == case for i, case in enumerate(got.cases))
         if agreed == len(got.cases):
             return wrong
-        shared = index < len(got.cases) and theirs.cases[index] == got.cases[index]
         if shared and (best is None or agreed > best[0]):
             best = (agreed, wrong)
     return best[1] if best else None
 
 
-def _recognise_kernel(mistakes: Mistakes, want: Printed, got: Printed, index: int) -> Wrong | None:
+def _recognise_kernel(mistakes: Known, want: Printed, got: Printed, index: int) -> Wrong | None:
     """The known mistake that prints the same in the first wrong case, and in most around it."""
     best = None
     window = around(index, len(got.cases) - 1)
@@ -209,7 +217,7 @@ def _listed(paths: Mapping[str, str]) -> str:
 
 def _wrong_value(item: Exercise, mistakes: Mistakes, got: Printed) -> tuple[str, list[str], str]:
     for wrong, text in mistakes:
-        if Printed(text).cases == got.cases:
+        if isinstance(text, str) and Printed(text).cases == got.cases:
             return "fail", wrong.says.split("\n"), wrong.name
     shown = " ".join(line.strip().removeprefix("value: ") for line in got.cases[0])[:120]
     if item.kind == "choice":
