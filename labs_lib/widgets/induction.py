@@ -93,7 +93,8 @@ def _weights(text: str, head: str, head_dim: int) -> tuple[list[str], Tensor, st
     if head == BUILT:
         words = words_of(text)
         weights = built_weights(words, head_dim) if words else torch.zeros(0, 0)
-        return words, weights, f"Built: head_dim {head_dim}, so each word is {head_dim} numbers."
+        size = "1 number" if head_dim == 1 else f"{head_dim} numbers"
+        return words, weights, f"Built: head_dim {head_dim}, so each word is {size}."
     study, who = _study(), _who()
     if text == TEXT:
         return study["tokens"], torch.tensor(study["weights"]), f"Recorded: {who}"

@@ -257,6 +257,9 @@ export default explorer({
       draw_head(pen, fields, facts, s);
       draw_said(pen, fields.output, facts, s);
       draw_costs(pen, fields.costs, facts, s);
+    } else {
+      const { left, top } = fields.map;
+      pen.text("There is no such head; click on one.", left - TOKEN_ROOM, top + 20, { bold: true });
     }
     return atlas_sentence(facts, s);
   },

@@ -56,7 +56,8 @@ function looked(s, model) {
   if (s.head === JUMP_BUILT) {
     const words = (s.text.match(JUMP_WORD) ?? []).slice(-MOST_JUMP_WORDS);
     const head_dim = Math.floor(s.d_model / s.n_head);
-    const told = `Built: head_dim ${head_dim}, so each word is ${head_dim} numbers.`;
+    const size = head_dim === 1 ? "1 number" : `${head_dim} numbers`;
+    const told = `Built: head_dim ${head_dim}, so each word is ${size}.`;
     return { words, rows: () => built_head(words, head_dim), who: told };
   }
   if (s.text === text) return { words: tokens, rows: () => rows_in(weights, tokens.length), who: `Recorded: ${who}` };
