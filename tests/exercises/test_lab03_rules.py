@@ -6,10 +6,7 @@ import pytest
 import torch
 
 from labs_lib.answers import answer
-from labs_lib.checking.compare import same
-from labs_lib.checking.observe import observe_all
-from labs_lib.exercises import exercise, exercises
-from labs_lib.exercises.lab03 import LOOP_REMAINS
+from labs_lib.exercises import exercise
 from labs_lib.exercises.lab03_cases import has_no_loop_over_heads
 
 FUSED = answer("lab03.fused_multi_head")
@@ -41,13 +38,3 @@ def test_a_hidden_loop_over_heads_breaks_the_rule(program):
 @pytest.mark.parametrize("right", FUSED.right, ids=lambda right: right.name)
 def test_every_right_program_keeps_the_rule(right):
     assert has_no_loop_over_heads(right.program)
-
-
-@pytest.mark.parametrize("item", exercises("lab03")[:4], ids=lambda item: item.name)
-def test_no_wrong_program_survives_another_seed(item):
-    known = answer(item.name)
-    for seed in (1, 2, 3):
-        want = observe_all(item, known.reference, seed)
-        for wrong in known.wrong:
-            if wrong.says != LOOP_REMAINS:  # right values; only the rule tells it apart
-                assert not same(item, want, observe_all(item, wrong.program, seed)), wrong.name
