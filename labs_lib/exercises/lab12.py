@@ -86,9 +86,9 @@ def load_real_weights(tensors, layer, n_head, n_kv_head):
         "a reshape to the same shape would mix the numbers.",
         "Do q and k on the file's rows, before they become columns: n_head blocks of head_dim\n"
         "rows in q, n_kv_head blocks in k.",
-        "A head's rows are head_dim / 2 pairs: unflatten them to [heads, head_dim / 2, 2, d_in].\n"
-        "Wanted are all first ones of a head and then all second ones. Which two axes change\n"
-        "places?",
+        "A head's rows are head_dim / 2 pairs. Give heads, pairs and the place within a pair an\n"
+        "axis each. Wanted are all first ones of a head and then all second ones: which of these\n"
+        "axes change places?",
     ),
     minutes=12,
 )  # fmt: skip
@@ -119,12 +119,13 @@ def swap_attention(model, attention):
     call=call_swapped,
     axes=("batch", "vocab"),
     hints=(
-        "x begins as rows of model.embed. A loop over model.layers with their numbers; two sums\n"
-        "in each: x = x + ..., once with the attention, once with the mlp.",
+        "Follow one token. Which row is its first x? What is added to it in a layer, how often,\n"
+        "and what does each of these read? What happens to it behind the last layer?",
         "Each of the two reads its own norm of x, and adds to x itself, not to the normed x. The\n"
         "mlp reads the x to which the attention has been added.",
-        "Begin a new list of caches in each read and append what each layer gives back. At the\n"
-        "end norm the last token, and take its product with every row of model.embed.",
+        "A layer's number picks its cache out of the list that comes in. That list stays as it\n"
+        "is, so what the layers give back needs another. Of all tokens, whose x is compared with\n"
+        "the rows of model.embed at the end, and what has to be done to it first?",
     ),
     minutes=15,
 )  # fmt: skip
@@ -160,12 +161,13 @@ def generate(read, prompt, max_new, ends, temperature=0.0, draw=None):
     ),
     forbidden=("labs_lib.models.generation.stream",),
     hints=(
-        "Begin with read(prompt, None). From then on what is read is one token, [1, 1]:\n"
-        "torch.tensor([[token]]).",
+        "The prompt is read once, with caches of None. What has not been read after that, at any\n"
+        "time? As ids [1, n], how large is n?",
         "The caches that read gives back are handed to the next read, and to no other. All that a\n"
         "call remembers lives in its own variables.",
-        "Choose a token, stop if it is an end, keep it, stop if there are enough, read it. In\n"
-        "this order no token is read that nobody asks about.",
+        "Each round reads, chooses, looks for an end, keeps, and looks whether there are enough.\n"
+        "In which order is no end kept, and no token read that nobody asks about? (read wants a\n"
+        "tensor of two axes; `in ends` and the list want a number.)",
     ),
     minutes=12,
 )  # fmt: skip

@@ -197,10 +197,11 @@ def kernel_attention(kernel, n_kv_head):
     hints=(
         "Inside: def attend(q, k, v, mask=None), which makes room for o and lse, launches, and\n"
         "returns o. The sizes are those of q and k.",
-        "Each key/value head stands n_head // n_kv_head times in a row. A slice with that step\n"
-        "takes the first copy of each; what a slice leaves is not contiguous.",
-        "A grid counts blocks: n_q / 64 rounded up, and at least one. causal is 1 where there is\n"
-        "a mask; the kernel puts its lower right corner where it belongs.",
+        "Each key/value head stands n_head // n_kv_head times in a row. One copy of each will do:\n"
+        "at which places do they stand? And does what you pick out still lie without gaps?",
+        "Go through the twelve arguments: n_q is q's and n_k is k's, n_kv_head counts the heads\n"
+        "that you hand over, and the kernel multiplies by scale. causal is a number that says\n"
+        "whether there is a mask.",
     ),
     minutes=15,
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from ..kit import Answer, Wrong
 from .assemble import RIGHT, WRONG, Assembled, assemble, variant
 
@@ -34,6 +36,28 @@ def _all_cut_alike(self, x, W, n_head, n_kv_head):
     return [self.split(x @ W[name], n_head) for name in ("W_Q", "W_K", "W_V")]
 
 
+def _joined_along(axis):
+    def joined(self, cache, k, v):
+        if cache is None:
+            return k, v
+        return torch.cat([cache[0], k], axis), torch.cat([cache[1], v], axis)
+
+    return joined
+
+
+def _k_and_v_exchanged(self, x, W, n_head, n_kv_head):
+    return Assembled.project(self, x, {**W, "W_K": W["W_V"], "W_V": W["W_K"]}, n_head, n_kv_head)
+
+
+def _numbers_as_mask(self, new, tokens):
+    seen = Assembled.mask(self, new, tokens)
+    return torch.zeros(new, tokens).masked_fill(~seen, -torch.inf)
+
+
+AXIS_OF_TOKENS = (
+    "Old and new keys are joined along an axis that isn't the tokens'. In\n"
+    "[batch, n_kv_head, tokens, head_dim] it is the number of tokens that grows."
+)
 CUT_ALIKE = (
     "W_K and W_V are cut into n_head heads, which makes them too narrow. They hold n_kv_head\n"
     "heads of the same head_dim as the queries'."
@@ -49,6 +73,13 @@ SLIPS = (
     Wrong("heads_for_past", variant(past=_heads_for_past),
         "`past` is the number of heads in the cache. The kept tokens are on its axis 2:\n"
         "[batch, n_kv_head, past, head_dim]."),
+    Wrong("joined_along_the_heads", variant(joined=_joined_along(1)), AXIS_OF_TOKENS),
+    Wrong("joined_along_the_numbers", variant(joined=_joined_along(-1)), AXIS_OF_TOKENS),
+    Wrong("k_and_v_exchanged", variant(project=_k_and_v_exchanged),
+        "W_K and W_V are exchanged. They have the same shape; only the names tell them apart."),
+    Wrong("numbers_as_mask", variant(mask=_numbers_as_mask),
+        "The mask holds numbers that are meant to be added, 0 and -inf. attend wants True and\n"
+        "False, True = may attend; one that doesn't add its mask makes something else of yours."),
     Wrong("mask_at_the_start_alone", variant(mask=_mask_at_the_start_alone),
         "With a cache there is no mask. One new token may see all, but of several the first must\n"
         "not see the second."),

@@ -172,6 +172,10 @@ WRONG = (
     Wrong("no_ceiling", variant(grid=lambda self, b, h, n: (n // 64, h, b)),
         "n_q // 64 rounds down: what is left over, or all of a short text, gets no block and is\n"
         "never written. Round up."),
+    Wrong("a_block_too_many", variant(grid=lambda self, b, h, n: (n // 64 + 1, h, b)),
+        "n_q // 64 + 1 is one block too many where n_q is a multiple of 64. Round up."),
+    Wrong("lse_too", variant(returned=lambda self, q, o, lse: (o, lse)),
+        "o and lse are returned. Whoever calls attend wants one tensor, the heads' answers."),
     Wrong("a_block_for_each_query", variant(block=lambda self, q: q.shape[2],
         grid=lambda self, b, h, n: (1, h, b)),
         "The block hasn't 64 threads. That number is built into this kernel, whatever the sizes\n"

@@ -252,6 +252,15 @@ def _only_remembered(model, attention):
     return read
 
 
+def _not_unpacked(layer, attend, x):
+    return x + attend(layer.norm_attention(x)), None
+
+
+class _CachesFirst(Swapped):
+    def read(self, model, attention, ids, caches):
+        return super().read(model, attention, ids, caches)[::-1]
+
+
 TO_THE_NORMED = (
     "The answers are added to the normed x. The norm is for reading only: add to x itself."
 )
@@ -339,6 +348,18 @@ WRONG = (
     Wrong("first_token", variant(
         logits=lambda self, model, x: model.norm(x[:, 0]) @ model.embed.T),
         "The logits are those after the first token. What follows the text is asked: the last."),
+    Wrong("last_text", variant(logits=lambda self, model, x: model.norm(x[-1]) @ model.embed.T),
+        "x[-1] is the last text of the batch, with all its tokens. Asked is the last token of\n"
+        "each text."),
+    Wrong("columns_of_embed", variant(
+        logits=lambda self, model, x: model.norm(x[:, -1]) @ model.embed),
+        "embed is [vocab, d_model], and x has d_model numbers: it is with each row of embed that\n"
+        "x is compared. Which of the two has to be turned?"),
+    Wrong("caches_first", _CachesFirst(),
+        "The two results come in the wrong order: first the logits, then the caches."),
+    Wrong("not_unpacked", variant(layer=_layer(_not_unpacked)),
+        "attention(...) returns two things, what is added to x and the layer's new cache. Take\n"
+        "them apart before you add."),
     Wrong("all_tokens", variant(logits=lambda self, model, x: model.norm(x) @ model.embed.T),
         "There are logits for every token, [batch, seq, vocab]. Asked are those after the last."),
     Wrong("probabilities", variant(

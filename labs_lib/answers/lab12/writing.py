@@ -200,6 +200,15 @@ def _with_temperature(probabilities):
     return variant(probabilities=lambda self, logits, t: probabilities(logits, t))
 
 
+def _divided_first(self, logits, temperature, draw):
+    p = (logits / temperature).softmax(dim=-1)
+    return int(p.argmax()) if temperature == 0 else int(draw(p))
+
+
+ONE_LOGIT = (
+    "Of all logits only the last is looked at: they are [1, vocab] here, those of one token,\n"
+    "without an axis of tokens."
+)
 NO_PROBABILITIES = (
     "What draw is given doesn't add up to 1: logits, or probabilities that were divided by the\n"
     "temperature afterwards. It wants the softmax of the divided logits."
@@ -259,6 +268,11 @@ WRONG = (
             draw(self.probabilities(z, t)))),
         "draw is asked at temperature 0 too, where there is none. Then the likeliest token is\n"
         "written, and nothing is divided by 0."),
+    Wrong("divided_by_zero", variant(choose=_divided_first),
+        "The logits are divided by a temperature of 0 before anybody looks at it: all are NaN\n"
+        "then, and argmax takes the first. With temperature 0 nothing is divided."),
+    Wrong("one_logit", variant(take=lambda self, logits: logits[0, -1]), ONE_LOGIT),
+    Wrong("one_logit_as_a_vector", variant(take=lambda self, logits: logits[:, -1]), ONE_LOGIT),
     Wrong("least_likely", variant(choose=lambda self, z, t, draw: int(z.argmin()) if not t
         else Writing.choose(self, z, t, draw)),
         "Without temperature the least likely token is written."),
