@@ -17,3 +17,13 @@ def _one_thread():
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """`--dist loadfile` hands out our pieces; what else is asked for stays xdist's."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from pieces import DearestFirst
+
+    return DearestFirst(config, log)
