@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 Counted = Callable[[torch.Tensor], bool]
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "addmv", "linear")
@@ -71,19 +70,33 @@ class _Memory(TorchDispatchMode):
         super().__init__()
         self.counted, self.largest, self.peak = counted, 0, 0
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._bytes = 0  # of all that is alive
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
+        made = _tensors(out)
+        if not made:
+            return out
         known = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
-        self._alive = {key: one for key, one in self._alive.items() if not one[0].expired()}
-        for made in _tensors(out):
-            storage = made.untyped_storage()
-            if storage._cdata not in known | set(self._alive) and self.counted(made):
-                self._alive[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
-                self.largest = max(self.largest, storage.nbytes() // made.element_size())
-        self.peak = max(self.peak, sum(size for _, size in self._alive.values()))
+        for key in [key for key, one in self._alive.items() if one[0].expired()]:
+            self._bytes -= self._alive.pop(key)[1]
+        for tensor in made:
+            storage = tensor.untyped_storage()
+            key = storage._cdata
+            if key not in known and key not in self._alive and self.counted(tensor):
+                self._alive[key] = StorageWeakRef(storage), storage.nbytes()
+                self._bytes += storage.nbytes()
+                self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
+        self.peak = max(self.peak, self._bytes)
         return out
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+    """The tensors in arguments or results; pytree's own walk takes longer than most operators."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    if isinstance(tree, (list, tuple)):
+        return [tensor for part in tree for tensor in _tensors(part)]
+    if isinstance(tree, dict):
+        return [tensor for part in tree.values() for tensor in _tensors(part)]
+    return []
