@@ -88,8 +88,8 @@ HEAD_DIM = Answer(
         Wrong(
             "refuses_the_wrong_ones",
             _refuses(lambda d_model, n_head: d_model % n_head == 0),
-            "This refuses the pairs that go together. The sign of `%` is what is left over; it is\n"
-            "0 where nothing is.",
+            "This refuses the pairs that go together. `%` gives what is left over, and that is 0\n"
+            "where nothing is.",
         ),
         Wrong(
             "remainder_upside_down",
