@@ -86,7 +86,8 @@ def sink_score(weights):
         hints=(
             "In the example 0.45 is the mean of two numbers. Which two?",
             "Key 0 is a column, not a row: every query has a weight for it.",
-            "Take the column of key 0 from query 1 on, then the mean over texts and queries.",
+            "Of the four axes of weights one is looked at in one place, one is cut at its front,\n"
+            "two are averaged over, and one stays. Which is which?",
         ),
         minutes=4,
     ),

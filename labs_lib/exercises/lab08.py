@@ -192,7 +192,8 @@ def mha_to_gqa(W_K, W_V, n_head, n_kv_head):
     hints=(
         "Give the columns axes of their own: which group, which head in it, which number.",
         "The order is [d_model, n_kv_head, group, head_dim]: groups are blocks of neighbours.",
-        "Take the mean over the axis of length group and join the last two axes again.",
+        "Which of the four axes disappears in the mean? What is left has to be a matrix again:\n"
+        "which axes have to be joined?",
     ),
     minutes=8,
 )  # fmt: skip
