@@ -79,10 +79,10 @@ def _index(chosen: Iterable[Lab]) -> Page:
         count = sum(item.points > 0 for item in exercises(lab.number))
         link = f'<a href="{lab.stem}.html">{html.escape(lab.title)}</a>'
         rows.append(
-            f"<tr><td>{lab.number:02d}</td><td>{link}</td><td>{html.escape(lab.question)}</td>"
+            f"<tr><td>{lab.number:02d}</td><td>{link}<br>{html.escape(lab.question)}</td>"
             f"<td>{lab.minutes}</td><td>{count}</td></tr>"
         )
-    names = ("", "Lab", "The question", "Minutes", "Exercises")
+    names = ("", "Lab and its question", "Minutes", "Exercises")
     head = "".join(f'<th scope="col">{name or "Number"}</th>' for name in names)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     docs = "".join(f'<li><a href="{name}.html">{name.capitalize()}</a></li>' for name in DOCS)
