@@ -210,7 +210,8 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     first = "the first lab to withhold; end withholds none"
     add("--from", dest="from_lab", required=True, metavar="NN", help=first)
     add = command(_grade).add_argument
-    add("submissions", type=Path, metavar="SUBMISSIONS", help="a folder or a zip archive")
+    what = "a folder or a zip archive"
+    add("submissions", type=Path, nargs="?", metavar="SUBMISSIONS", help=what)
     add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
     add("--labs", metavar="NN,NN", help="grade these labs only, such as 02,03")
     add("--seed", type=int, metavar="N", help="the run's secret seed; without it, a fresh one")
@@ -374,8 +375,13 @@ def _handout(options: argparse.Namespace) -> None:
 def _grade(options: argparse.Namespace) -> int:
     """Grade submissions: grades.csv, JUnit XML and a page of feedback per student."""
     from .grading.extras import from_options
-    from .grading.grade import grade
+    from .grading.grade import grade, prepare
 
+    if options.prepare:
+        prepare(options.prepare, options.labs, level=options.fence)
+        return 0
+    if options.submissions is None:
+        raise UsageError("give a folder or an archive of submissions: labs grade SUBMISSIONS")
     grade(
         options.submissions,
         options.out,

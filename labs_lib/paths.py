@@ -49,6 +49,11 @@ def models() -> Path:
     return _user_cache() / "attention-labs" / "models"
 
 
+def grading_cache() -> Path:
+    """The folder of what a grader makes ahead for itself: an instructor's, never a student's."""
+    return _user_cache() / "attention-labs" / "grading"
+
+
 def _user_cache() -> Path:
     if sys.platform == "darwin":
         return Path("~/Library/Caches").expanduser()

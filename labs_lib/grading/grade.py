@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -9,13 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from ..cuda import BuildError
 from ..errors import UsageError
 from .batch.loop import Loop
 from .batch.progress import Progress
 from .batch.results import Results
 from .batch.scheduler import executor
 from .course import Course, Names, chosen
+from .expected import ready
 from .expected.keys import Keys
+from .expected.ready import ReadySet
 from .extras import Extras
 from .reports import report as reports
 from .reports.own import own_reports
@@ -86,6 +90,46 @@ def grade(
         progress.say(f"to be known: {left_out[0]}{more}")
     progress.say(_summary(finished, out, results.taken))
     return finished
+
+
+def prepare(
+    sets: int = 1,
+    labs: Names = None,
+    *,
+    level: str | None = None,
+    stream: TextIO | None = None,
+) -> None:
+    """Make the keys of later runs ahead, each set on a seed of its own; see `expected.ready`.
+
+    Raises:
+        UsageError: if a lab can't be graded, or if the fence keeps no file of this account back.
+    """
+    courses = chosen(labs)
+    progress = Progress(stream or sys.stderr, sets)
+    for number in range(1, sets + 1):
+        ready.require_room()
+        made = _set_of_keys(courses, level, progress)
+        where = ready.put(made).parent
+        progress.say(f"keys for {number} of {sets} later runs are ready in {where}")
+
+
+def _set_of_keys(courses: Sequence[Course], level: str | None, progress: Progress) -> ReadySet:
+    """The keys of all labs on a fresh seed, as far as this machine can make them."""
+    entries = {}
+    with tempfile.TemporaryDirectory(prefix="labs-keys-", ignore_cleanup_errors=True) as folder:
+        keys = Keys(Path(folder), secrets.randbits(62), level=level, warm=shared)
+        ready.require(keys.level_name)
+        try:
+            for course in courses:
+                keys.start(course)
+            for course in courses:
+                try:
+                    entries[course.lab.name] = keys.of(course).entry
+                except BuildError as error:  # a lab of kernels on a machine without a compiler
+                    progress.say(f"{course.lab.name} is left out: {error}")
+        finally:
+            keys.close()
+    return ReadySet(keys.seed, entries)
 
 
 def finished_file(out: Path) -> Path:

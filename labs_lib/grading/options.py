@@ -16,4 +16,6 @@ def add_arguments(add: Callable[..., Any]) -> None:
     add("--late", type=Path, metavar="TOML", help="deadlines, time zone, what a day late costs")
     add("--received", type=Path, metavar="CSV", help="which file is whose, and when it came")
     add("--marks", type=Path, metavar="FILE", help="marks by hand; unless given, OUT-marks.csv")
+    ahead = "grade nothing: make what N later runs compare with, so that they start at once"
+    add("--prepare", type=int, choices=range(1, 21), metavar="N", help=ahead)
     add("--similarity", action="store_true", help="also tell which answers look alike")

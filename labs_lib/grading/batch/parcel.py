@@ -24,7 +24,7 @@ from ..run import CellRun, run_notebook
 from ..run.policies import policy_for
 from ..run.warm import shared
 from ..sandbox import Limits, Policy, level
-from .versions import library_hash
+from ..versions import library_hash
 
 if TYPE_CHECKING:
     from ..expected.key import Key
@@ -51,15 +51,16 @@ class Parcel:
     @classmethod
     def of(cls, key: Key) -> Parcel:
         """Pack a key's handout and its run."""
-        packed = io.BytesIO()
-        handout = Path(key.policy.handout)
+        packed, handout, run = io.BytesIO(), key.policy.handout, key.policy.run_json
+        if handout is None or run is None:
+            raise ValueError("a key's policy names its handout and its run; this one lacks one")
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(handout.rglob("*")):
                 if path.is_file() and path.suffix != ".pyc":
                     archive.write(path, path.relative_to(handout).as_posix())
         return cls(
             archive=packed.getvalue(),
-            run=Path(key.policy.run_json).read_text(encoding="utf-8"),
+            run=run.read_text(encoding="utf-8"),
             kernels=bool(key.course.kernels),
             limits=key.policy.limits,
             level=key.policy.level,

@@ -9,24 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-from ...cuda import compilers
 from ...errors import UsageError
 from ...notebook.cells import role
 from ...notebook.matching import Answer
 from ..course import Course
 from ..judge import Outcome
 from ..sandbox import Limits
-from .versions import library_hash
+from ..versions import library_hash, machine
 
-PACKAGES = ("torch", "numpy", "ipykernel", "ipython", "nbval", "pytest", "jupyter_client")
 KEPT = 32  # hexadecimal digits of each hash: two answers with the same 64 bits could be made
 
 
@@ -47,7 +43,7 @@ def basis(
     return Basis(
         submission=_hash([course.lab.name, *(text for pair in given for text in pair)]),
         checks=_hash([library_hash(course.lab.name), *_cells(course)]),
-        environment=_hash([_machine(bool(course.kernels)), fence, repr(limits or Limits())]),
+        environment=_hash([machine(bool(course.kernels)), fence, repr(limits or Limits())]),
     )
 
 
@@ -147,7 +143,9 @@ def _append(path: Path, text: bytes) -> None:
 
 
 def _outcome(values: Mapping) -> Outcome:
-    listed = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    listed: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in values.items()
+    }
     return Outcome(**listed)
 
 
@@ -157,17 +155,3 @@ def _hash(texts: Iterable[str]) -> str:
         raw = text.encode("utf-8", "surrogatepass")
         total.update(len(raw).to_bytes(8, "little") + raw)
     return total.hexdigest()[:KEPT]
-
-
-@cache
-def _machine(kernels: bool) -> str:
-    told = [platform.python_version(), platform.machine(), platform.system()]
-    for name in PACKAGES:
-        try:
-            told.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            told.append(f"no {name}")
-    if kernels:
-        compiler = compilers.host_compiler()
-        told.append(compilers.version(compiler) if compiler else "no compiler")
-    return " · ".join(map(str, told))

@@ -6,13 +6,17 @@ and the places, and a `labs_lib` without answers.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...answers import answer
 from ...authoring.handout import build_library
+from ...notebook.cells import role
 from ...paths import data
 from ..course import Course
 from ..reading.transplant import of_solution, transplant
@@ -20,11 +24,14 @@ from ..run import CellRun, run_notebook
 from ..run.policies import policy_for
 from ..run.warm import Warm
 from ..sandbox import Limits, Policy
+from ..versions import library_hash, machine
 from .places import choose
 from .printed import Mistakes
+from .ready import Entry
 from .seen import mistakes_of
 
 _DATA = ("models.json",)
+_CHOOSING = threading.Lock()  # programs run in this process then, and their output is swallowed
 
 
 class KeyFailure(RuntimeError):
@@ -40,6 +47,7 @@ class Key:
     mistakes: Mapping[str, Mistakes]
     policy: Policy
     folder: Path | None = None  # temporary; what is made for this lab lies in it
+    entry: Entry | None = None  # what of it can be kept for a later run
 
 
 def make_key(
@@ -57,25 +65,41 @@ def make_key(
         PlacesError: if an exercise can't be graded on this seed.
         KeyFailure: if the solution notebook prints something else than the references.
     """
-    names = [item.name for item in course.exercises]
-    chosen = {item.name: choose(item, answer(item.name), seed) for item in course.exercises}
-    run = {"seed": seed, "places": {name: chosen[name].places for name in names}}
+    with _CHOOSING:
+        chosen = {item.name: choose(item, answer(item.name), seed) for item in course.exercises}
+    places = {name: one.places for name, one in chosen.items()}
+    expected = {name: f"{one.expected}\n" for name, one in chosen.items()}
+    entry = Entry(key_basis(course), seed, places, expected)
+    key = key_of(course, entry, folder, limits=limits, level=level)
+    _confirm(course, expected, key.policy, folder / "solution", warm)
+    return key
+
+
+def key_of(
+    course: Course, entry: Entry, folder: Path, *, limits: Limits | None, level: str | None
+) -> Key:
+    """The key of what was found on a seed: the handout is built, nothing runs."""
     handout = _handout(course, folder)
     policy = policy_for(
         handout,
-        run,
+        {"seed": entry.seed, "places": entry.places},
         folder,
         kernels=bool(course.kernels),
         limits=limits or Limits(),
         level=level,
     )
-    expected = {name: f"{chosen[name].expected}\n" for name in names}
-    _confirm(course, expected, policy, folder / "solution", warm)
     mistakes = {
-        item.name: mistakes_of(item, answer(item.name), seed, chosen[item.name].places)
+        item.name: mistakes_of(item, answer(item.name), entry.seed, entry.places[item.name])
         for item in course.exercises
     }
-    return Key(course, expected, mistakes, policy, folder)
+    return Key(course, entry.expected, mistakes, policy, folder, entry)
+
+
+def key_basis(course: Course) -> str:
+    """A hash of all that the places and the expected texts of a lab rest on, but the seed."""
+    cells = [f"{role(cell)}\n{cell.source}" for cell in course.solution().cells]
+    told = [library_hash(course.lab.name), machine(bool(course.kernels)), *cells]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def _handout(course: Course, folder: Path) -> Path:

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ...paths import data
+from ..cuda import compilers
+from ..paths import data
 
+PACKAGES = ("torch", "numpy", "ipykernel", "ipython", "nbval", "pytest", "jupyter_client")
 WITHOUT_VALUES = ("bench", "plots", "widgets", "workbook")  # rooms that decide nothing
 TABLES = {
     *("batch", "reports"),
-    *("attempts", "extras", "grade", "keys", "lateness", "options", "received"),
+    *(
+        "attempts",
+        "extras",
+        "grade",
+        "keys",
+        "lateness",
+        "options",
+        "ready",
+        "received",
+        "versions",
+    ),
 }  # nor do these rooms and modules of our own
 
 
 @cache
 def library_hash(lab: str = "") -> str:
     """All that checks and marks are made of; without what is asked after `lab`, if one is named."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[1]
     files = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file()}
     if (data() / "models.json").is_file():
         files["data/models.json"] = data() / "models.json"
@@ -32,3 +46,18 @@ def library_hash(lab: str = "") -> str:
         if not skipped and not (later and lab and later[0] > lab):
             total.update(name.encode() + hashlib.sha256(files[name].read_bytes()).digest())
     return total.hexdigest()
+
+
+@cache
+def machine(kernels: bool) -> str:
+    """What of this machine decides marks, in words; with the compiler where there are kernels."""
+    told = [platform.python_version(), platform.machine(), platform.system()]
+    for name in PACKAGES:
+        try:
+            told.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            told.append(f"no {name}")
+    if kernels:
+        compiler = compilers.host_compiler()
+        told.append(compilers.version(compiler) if compiler else "no compiler")
+    return " · ".join(map(str, told))

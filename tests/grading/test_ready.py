@@ -1,0 +1,129 @@
+"""Keys made ahead: each set serves one run, never another, and is nobody's but the instructor's."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from labs_lib.bench.grading import solved
+from labs_lib.errors import UsageError
+from labs_lib.grading.course import chosen
+from labs_lib.grading.expected import keys as keys_room
+from labs_lib.grading.expected import ready
+from labs_lib.grading.expected.ready import Entry, ReadySet
+from labs_lib.grading.grade import grade, prepare
+from labs_lib.grading.reports.report import Report
+from labs_lib.grading.sandbox import level
+from labs_lib.grading.sandbox.levels import BUBBLEWRAP, PROCESS_LIMITS
+
+ENTRY = Entry("b", 7, {"lab00.f": {"0": {"": {"at": [1], "decimals": 4}}}}, {"lab00.f": "text\n"})
+ONE = ReadySet(7, {"lab00": ENTRY})
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(ready, "grading_cache", lambda: tmp_path / "cache" / "grading")
+    return tmp_path / "cache" / "grading"
+
+
+def test_a_set_is_taken_as_it_was_laid_down_and_only_once(cache):
+    ready.put(ONE)
+    assert ready.take(BUBBLEWRAP) == ONE
+    assert ready.take(BUBBLEWRAP) is None
+    assert list(cache.iterdir()) == []
+
+
+def test_of_many_graders_at_once_each_gets_a_set_of_its_own():
+    for seed in range(12):
+        ready.put(ReadySet(seed))
+    with ThreadPoolExecutor(16) as pool:
+        taken = [one for one in pool.map(lambda _: ready.take(BUBBLEWRAP), range(16)) if one]
+    assert sorted(one.seed for one in taken) == list(range(12))
+
+
+def test_what_a_set_rests_on_is_compared():
+    assert ONE.find("lab00", "b") == ENTRY
+    assert ONE.find("lab00", "changed since") is None
+    assert ONE.find("lab01", "b") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_no_other_account_can_read_a_set_or_lay_one_down(cache, tmp_path):
+    path = ready.put(ONE)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    path.rename(tmp_path / "elsewhere.json")
+    (cache / "00000001.json").symlink_to(tmp_path / "elsewhere.json")
+    assert ready.take(BUBBLEWRAP) is None
+    if os.getuid() == 0:
+        (cache / "00000001.json").unlink()
+        (tmp_path / "elsewhere.json").rename(cache / "00000002.json")
+        os.chown(cache / "00000002.json", 4242, 4242)
+        assert ready.take(BUBBLEWRAP) is None
+
+
+def test_a_fence_that_keeps_no_file_back_has_nothing_to_read(cache):
+    ready.put(ONE)
+    assert ready.take(PROCESS_LIMITS) is None
+    assert list(cache.iterdir()) == []
+    with pytest.raises(UsageError, match="could read them"):
+        ready.require(PROCESS_LIMITS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b'{"seed": 1}', b'{"seed": "x", "labs": {}}', b'{"seed":1,"labs":{"l":{}}}'],
+)
+def test_a_damaged_set_is_passed_over(text):
+    path = ready.put(ONE)
+    path.write_bytes(text)
+    ready.put(replace(ONE, seed=9))
+    assert ready.take(BUBBLEWRAP).seed == 9
+
+
+def test_there_is_an_end_to_what_is_made_ahead(monkeypatch):
+    monkeypatch.setattr(ready, "MOST_SETS", 1)
+    ready.put(ONE)
+    with pytest.raises(UsageError, match="use some first"):
+        ready.put(ONE)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(level().name != BUBBLEWRAP, reason="keys are made ahead behind bubblewrap")
+def test_a_run_compares_with_what_was_made_ahead_and_the_next_draws_its_own(tmp_path, monkeypatch):
+    told = io.StringIO()
+    prepare(1, "00", stream=told)
+    assert "1 of 1" in told.getvalue()
+    made = json.loads(next((tmp_path / "cache" / "grading").glob("*.json")).read_bytes())
+    first = grade_one(tmp_path / "first", monkeypatch, makes_keys=False)
+    again = grade_one(tmp_path / "again", monkeypatch, makes_keys=True)
+    assert first.seed == made["seed"] != again.seed
+    for report in (first, again):
+        assert report.rows[0].total == report.maximum
+
+
+def grade_one(folder: Path, monkeypatch, *, makes_keys: bool) -> Report:
+    made = []
+
+    def counted(*given, **more):
+        made.append(given)
+        return make_key(*given, **more)
+
+    make_key = keys_room.make_key
+    course = chosen("00")[0]
+    (folder / "in" / "ada").mkdir(parents=True)
+    nbformat.write(solved(course, 1), folder / "in" / "ada" / "lab00.ipynb")
+    with monkeypatch.context() as patched:
+        patched.setattr(keys_room, "make_key", counted)
+        report = grade(folder / "in", folder / "out", labs="00", stream=io.StringIO())
+    assert bool(made) == makes_keys
+    return report
