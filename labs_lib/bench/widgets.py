@@ -22,7 +22,7 @@ EXPLORERS = (
     ("ledger", "ledger()", "n_layer"),
     ("w_o_mixing", "w_o_mixing(n_head=8, d_model=64)", "merge"),
     ("head_atlas", "head_atlas()", "layer"),
-    ("training_scrub", "training_scrub()", "step"),
+    ("training_scrub", "training_scrub(step=100)", "step"),
     ("induction", "induction(place=3)", "place"),
     ("kv_cache", "kv_cache()", "n_layer"),
     ("online_softmax", "play_row()", "step"),
