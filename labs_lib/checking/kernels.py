@@ -97,7 +97,7 @@ def observe_launch(exercise: Exercise, kernel: Kernel, case: Case) -> Observatio
         raise ValueError(f"{exercise.name} launches nothing; its kind is {exercise.kind}")
     planned: Launch = exercise.launch(*copy.deepcopy(case.args), **copy.deepcopy(case.kwargs))
     before = [a.clone() if isinstance(a, torch.Tensor) else a for a in planned.arguments]
-    launcher = kernel.trace[planned.grid, planned.block, planned.shared_bytes]
+    launcher = kernel.trace.totals[planned.grid, planned.block, planned.shared_bytes]
     trace = launcher(*planned.arguments)
     wrong = [finding for finding in trace.findings if not finding.harmless]
     names = _own_names(exercise, kernel)

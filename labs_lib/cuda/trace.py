@@ -146,7 +146,8 @@ def make_trace(launcher, args, arch: str) -> Trace:
 
     Args:
         launcher: a kernel with its geometry, and `watched` and `most`: the places in the grid of
-            the blocks whose accesses are logged, and how many of each block.
+            the blocks whose accesses are logged, and how many of each block. Without any there
+            are no tiles either.
     """
     kernel, grid = launcher.kernel, launcher.grid
     signature = kernel.signature
@@ -183,7 +184,7 @@ def make_trace(launcher, args, arch: str) -> Trace:
         findings=[*found, *([findings.from_fault(fault)] if fault else [])],
         complete=fault is None,
         grouped_blocks=int(report["grouped_blocks"]),
-        tiles=_in_order(make_tiles(regions), names),
+        tiles=_in_order(make_tiles(regions), names) if launcher.watched else {},
         log=make_log(report, regions, where, _what, grid, launcher.watched),
     )
 

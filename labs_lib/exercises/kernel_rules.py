@@ -182,7 +182,7 @@ class _Held:
 @lru_cache(maxsize=4)
 def _traced(key: tuple, held: _Held) -> Any:
     planned = held.planned
-    launcher = held.kernel.trace[planned.grid, planned.block, planned.shared_bytes]
+    launcher = held.kernel.trace.totals[planned.grid, planned.block, planned.shared_bytes]
     try:
         return launcher(*planned.arguments)
     except Exception:  # a refused launch: the cases have told why

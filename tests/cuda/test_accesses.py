@@ -83,6 +83,19 @@ def test_the_steps_of_the_ladders_kernels_add_up_to_the_counts(name, sizes):
     assert added_up(trace) == counted(trace)
 
 
+@pytest.mark.parametrize("name", ["a stride", "quads in shared memory", "atomics"])
+def test_totals_are_the_counts_of_a_trace_without_its_log_and_tiles(module, name):
+    k = module[f"k{list(BODIES).index(name)}"]
+    left = torch.zeros(2, 600), torch.zeros(2, 200)
+    whole = k.trace[2, 64](left[0][0], left[1][0])
+    totals = k.trace.totals[2, 64](left[0][1], left[1][1])
+    assert torch.equal(left[0][0], left[0][1]) and torch.equal(left[1][0], left[1][1])
+    assert counted(totals) == counted(whole) and totals.tensors == whole.tensors
+    assert [f.kind for f in totals.findings] == [f.kind for f in whole.findings]
+    assert totals.events == [] and totals.tiles == {}
+    assert whole.events and whole.tiles
+
+
 WALK = "int t = threadIdx.x, at = blockIdx.x * 40 + t;\nx[at] = x[at] + 1;"
 
 
