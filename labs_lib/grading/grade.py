@@ -107,7 +107,6 @@ def prepare(
     courses = chosen(labs)
     progress = Progress(stream or sys.stderr, sets)
     for number in range(1, sets + 1):
-        ready.require_room()
         made = _set_of_keys(courses, level, progress)
         where = ready.put(made).parent
         progress.say(f"keys for {number} of {sets} later runs are ready in {where}")

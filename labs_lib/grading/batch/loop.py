@@ -48,9 +48,10 @@ class _Pending:
 
     def row(self) -> Row | None:
         """Its row, once every part is known."""
-        if any(part.outcomes is None for part in self.parts):
+        known = [part.outcomes for part in self.parts if part.outcomes is not None]
+        if len(known) < len(self.parts):
             return None
-        outcomes = tuple(one for part in self.parts for one in part.outcomes)
+        outcomes = tuple(one for outcomes in known for one in outcomes)
         labels = tuple(file.label for file in self.submission.files)
         return Row(self.submission.student, outcomes, labels, tuple(self.notes))
 
@@ -134,8 +135,9 @@ class Loop:
             return _Part(course, _all(course, "unreadable", f"{error}."))
         answers = match(student, course.notebook, course.asked)
         known = [without_run(item, answers[item.name]) for item in course.exercises]
-        if all(known):
-            return _Part(course, known)
+        found = [outcome for outcome in known if outcome]
+        if len(found) == len(known):
+            return _Part(course, found)
         which = basis(course, answers, self.keys.limits, self.keys.fence)
         earlier = self.results.find(which, [item.name for item in course.exercises])
         return _Part(course, earlier, answers, which)
@@ -151,7 +153,8 @@ class Loop:
             return [one or other for one, other in zip(known, missing, strict=True)]
         prepared = transplant(course.notebook, answers, key.expected, course.kernels)
         outcomes = judge(key, answers, self.executor.submit(key, prepared).result())
-        self.results.add(part.basis, student, self.keys.seed, outcomes)
+        if part.basis is not None:
+            self.results.add(part.basis, student, self.keys.seed, outcomes)
         return outcomes
 
     def _collect(self) -> None:

@@ -14,6 +14,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -162,7 +163,7 @@ def _expand(entries: list[Entry], left_out: list[str]) -> Iterator[Entry]:
             yield entry
             continue
         try:
-            inside, refused = members(lambda entry=entry: io.BytesIO(entry.read()))
+            inside, refused = members(lambda entry=entry: io.BytesIO(entry.content()))
         except Unreadable:
             yield entry
             continue
@@ -235,13 +236,13 @@ def _submission(student: str, entries: list[Entry]) -> Submission:
             reports.append(Handed(entry.label, entry.read))
             continue
         carrier = names.platform_name(entry.parts[0]) or names.Carrier("")
-        said = {"when": carrier.when, "late": carrier.late}
+        handed = partial(Handed, entry.label, when=carrier.when, late=carrier.late)
         if not _counts(entry):
             others += [] if names.is_receipt(entry.parts[-1]) else [entry.label]
         elif is_zip(entry):
-            files.append(Handed(entry.label, _closed(entry), **said))
+            files.append(handed(_closed(entry)))
         else:
-            files.append(Handed(entry.label, entry.read, _attempt(entry, student), **said))
+            files.append(handed(entry.read, _attempt(entry, student)))
     tops = sorted({names.printable(entry.parts[0]) for entry in entries})
     notes = [f"Handed in as {', '.join(tops[:20])}."] if len(tops) > 1 else []
     if len(files) > MAX_FILES:
@@ -257,7 +258,7 @@ def _closed(entry: Entry) -> Callable[[], bytes]:
     def read() -> bytes:
         if entry.archives:
             raise Unreadable("an archive inside an archive is not opened; hand in the notebooks")
-        members(lambda: io.BytesIO(entry.read()))
+        members(lambda: io.BytesIO(entry.content()))
         raise Unreadable("the archive can't be opened")
 
     return read

@@ -29,6 +29,12 @@ class Entry:
     def label(self) -> str:
         return names.printable("/".join(self.parts))
 
+    def content(self) -> bytes:
+        """The file's bytes; raises Unreadable for what is no file (a link, a device)."""
+        if self.read is None:
+            raise Unreadable(f"{self.label} is no file")
+        return self.read()
+
 
 def is_zip(entry: Entry) -> bool:
     """Whether it is a file by an archive's name."""

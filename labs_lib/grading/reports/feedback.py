@@ -32,23 +32,35 @@ _HINTED = ("fail", "error", "timeout", "memory")
 class Run(Protocol):
     """What a page needs to know of the whole run."""
 
-    maximum: int
-    fence: str
-    titles: Mapping[str, str]
-    own: Mapping[str, OwnReport]
-    hints: Mapping[str, str]
+    @property
+    def maximum(self) -> int: ...
+    @property
+    def fence(self) -> str: ...
+    @property
+    def titles(self) -> Mapping[str, str]: ...
+    @property
+    def own(self) -> Mapping[str, OwnReport]: ...
+    @property
+    def hints(self) -> Mapping[str, str]: ...
 
 
 class Student(Protocol):
     """What a page tells of one student."""
 
-    student: str
-    outcomes: Sequence[Outcome]
-    notes: Sequence[str]
-    files: Sequence[str]
-    late: Mapping[str, Late]
-    comment: str
-    total: float
+    @property
+    def student(self) -> str: ...
+    @property
+    def outcomes(self) -> Sequence[Outcome]: ...
+    @property
+    def notes(self) -> Sequence[str]: ...
+    @property
+    def files(self) -> Sequence[str]: ...
+    @property
+    def late(self) -> Mapping[str, Late]: ...
+    @property
+    def comment(self) -> str: ...
+    @property
+    def total(self) -> float: ...
 
 
 def page(row: Student, run: Run) -> str:
@@ -148,4 +160,6 @@ def _text(value: str) -> str:
 
 @cache
 def _style() -> str:
-    return (resources.files(__package__) / "feedback.css").read_text(encoding="utf-8")
+    return (resources.files("labs_lib.grading.reports") / "feedback.css").read_text(
+        encoding="utf-8"
+    )

@@ -92,7 +92,7 @@ def _pairs(
     weights: Mapping[tuple[str, int], float],
 ) -> list[Pair]:
     shared: dict[tuple[str, str], Counter] = defaultdict(Counter)
-    weight: Counter = Counter()
+    weight: dict[tuple[str, str], float] = defaultdict(float)
     for mark, students in holders.items():
         few = len(students) <= CROWD
         for pair in combinations(students, 2) if few else pairwise(students):

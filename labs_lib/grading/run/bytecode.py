@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import importlib.util
 from functools import lru_cache
-from importlib._bootstrap_external import _code_to_hash_pyc
+from importlib._bootstrap_external import (
+    _code_to_hash_pyc,  # ty: ignore[missing-module-member]  # there since Python 3.7, without a stub
+)
 from pathlib import Path
 
 

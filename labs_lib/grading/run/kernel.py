@@ -96,7 +96,7 @@ class WatchedKernel(RunningKernel):
             left = until - time.monotonic()
             if left <= 0:
                 raise Empty
-            ready = dict(poller.poll(1000 * min(left, STEP_S)))
+            ready = dict(poller.poll(int(1000 * min(left, STEP_S))))
             if self._iopub in ready:
                 self._keep()
             if stream == "shell" and self._shell in ready:
@@ -191,7 +191,8 @@ class WatchedKernel(RunningKernel):
             self._keep()
         provisioner = self.km.provisioner
         unknown = Death("crash", "the kernel ended")
-        raise KernelGone(provisioner.death() if hasattr(provisioner, "death") else unknown)
+        death = getattr(provisioner, "death", None)
+        raise KernelGone(unknown if death is None else death())
 
     def _flood_sentence(self) -> str:
         return f"more than {self.limits.output_bytes / MIB:g} MiB of output in one cell"

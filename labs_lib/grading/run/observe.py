@@ -59,7 +59,9 @@ def observe(
         status,
         stdout=_stdout(outputs),
         reason=reason,
-        **shown,
+        ename=shown["ename"],
+        evalue=shown["evalue"],
+        traceback=shown["traceback"],
     )
     return result, loudest
 

@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     IPyNbCell.format_output_compare = lambda item, key, left, right: None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[IPyNbCell]) -> None:
     """Give each check its expected output and its only options, and plan the session."""
     plan = config.stash[_PLAN]
     limits = Limits(**plan["limits"])

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Generator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ def _cold(
 
 
 @contextlib.contextmanager
-def _clean_folder() -> Iterator[Path]:
+def _clean_folder() -> Generator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="labs-run-")).resolve()
     try:
         yield folder
@@ -218,7 +218,7 @@ def _complete(cells: list[nbformat.NotebookNode], out: Path, trouble: str | None
             missing = CellRun(
                 index, labs.get("exercise"), labs.get("role", "demo"), "infrastructure"
             )
-            run = _keep_failure(run) or CellRun(**asdict(missing) | {"reason": reason})
+            run = _keep_failure(run) or replace(missing, reason=reason)
         runs.append(run)
     return runs
 

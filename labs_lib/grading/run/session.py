@@ -57,7 +57,7 @@ class Session:
         self.limits = limits
         self.start = start
         self.kernel: WatchedKernel | None = None
-        self.blamed: dict[str, Blame] = {}
+        self.blamed: dict[str | None, Blame] = {}
         self.replayed: list[Cell] = []
         self.last: Cell | None = None
         self.no_kernel: str | None = None
@@ -89,18 +89,21 @@ class Session:
                 return cell.result("not-run", reason, cause="timeout")
             if cell.exercise in self.blamed:
                 return self._after_blame(item, cell)
-            if not self._stand_up(cell):
+            if not self._stand_up(cell) or self.kernel is None:
                 continue
-            result, loudest = observe(item, cell, self.kernel, self._cell_time(cell))
+            kernel = self.kernel
+            result, loudest = observe(item, cell, kernel, self._cell_time(cell))
             self.last = cell
-            if self._harmless(cell, result, loudest):
+            if self._harmless(kernel, cell, result, loudest):
                 return self._confirm(item, cell, result)
 
-    def _harmless(self, cell: Cell, result: CellRun, loudest: str | None) -> bool:
+    def _harmless(
+        self, kernel: WatchedKernel, cell: Cell, result: CellRun, loudest: str | None
+    ) -> bool:
         """Draw the consequences of a result; False when the cell must be run once more."""
         deadly = result.status in DEADLY
-        hosted = self.kernel.hosted
-        if deadly or not self.kernel.is_alive():
+        hosted = kernel.hosted
+        if deadly or not kernel.is_alive():
             self._drop()
         if not deadly and result.status != "timeout":
             if cell.role in ("setup", "answer"):
@@ -165,12 +168,12 @@ class Session:
                 self.blamed.setdefault(self.last.exercise, Blame("crash", reason, certain=False))
                 self.last = None
                 return False
-        self.kernel = self.start()
+        self.kernel = kernel = self.start()
         for cell in [cell for cell in self.replayed if self._needed(cell, upto)]:
             try:
-                self.kernel.run_quietly(cell.source, self._cell_time(cell), cell.exercise)
+                kernel.run_quietly(cell.source, self._cell_time(cell), cell.exercise)
             except (KernelGone, TooMuchOutput, Empty) as trouble:
-                self._blame_replay(cell, trouble)
+                self._blame_replay(kernel, cell, trouble)
                 return False
         return True
 
@@ -179,16 +182,16 @@ class Session:
         foreign = is_cuda(cell.source) and cell.exercise != upto.exercise
         return cell.exercise not in self.blamed and not foreign
 
-    def _blame_replay(self, cell: Cell, trouble: Exception) -> None:
+    def _blame_replay(self, kernel: WatchedKernel, cell: Cell, trouble: Exception) -> None:
         status, reason = _told(trouble)
         parent = getattr(trouble, "parent_id", None)
-        loudest = self.kernel.sent.get(parent) or cell.exercise
+        loudest = kernel.sent.get(parent) or cell.exercise
         if loudest is None:  # the set-up is ours: that it fails again is no student's doing
             if cell.index in self.retried:
                 self.no_kernel = f"the set-up could not be repeated: {reason}"
             self.retried.add(cell.index)
         else:
-            others = self.kernel.hosted - {loudest}
+            others = kernel.hosted - {loudest}
             self.blamed[loudest] = Blame(status, reason, certain=not others)
         self._drop()
 

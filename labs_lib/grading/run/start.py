@@ -7,7 +7,8 @@ when it is imported: two to three seconds for a format that no notebook uses.
 import sys
 
 if __name__ == "__main__":
-    sys.modules["rfc3987_syntax"] = None  # jsonschema then goes without that one format
+    # None: it can't be imported, and jsonschema goes without that one format.
+    sys.modules["rfc3987_syntax"] = None  # ty: ignore[invalid-assignment]
 
     import pytest
 

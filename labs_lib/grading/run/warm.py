@@ -69,8 +69,13 @@ class Warm:
 
         Raises NoAnswer; TimeoutError after `seconds`, when the run is ended.
         """
-        request = {"arguments": list(arguments), "folder": str(folder), "log": str(log)}
-        request |= {"environment": dict(environment), "plan": plan}
+        request = {
+            "arguments": list(arguments),
+            "folder": str(folder),
+            "log": str(log),
+            "environment": dict(environment),
+            "plan": plan,
+        }
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(seconds)
             try:
@@ -89,12 +94,11 @@ class Warm:
     def kernels(self) -> Path | None:
         """The socket where kernels are forked; None where none can be: then they start cold."""
         with _LOCK:
-            if self.nursery is None or self.nursery.alive():
-                return self.nursery and self.nursery.socket
-            self.nursery.close()
-            self.nursery = Nursery(self.python) if self._nurseries < NURSERIES else None
-            self._nurseries += 1
-            return self.nursery and self.nursery.socket
+            if self.nursery is not None and not self.nursery.alive():
+                self.nursery.close()
+                self.nursery = Nursery(self.python) if self._nurseries < NURSERIES else None
+                self._nurseries += 1
+            return None if self.nursery is None else self.nursery.socket
 
     def alive(self) -> bool:
         """Whether runs can be forked."""
@@ -105,7 +109,8 @@ class Warm:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self.process.stdin.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.nursery is not None:

@@ -57,7 +57,8 @@ class Nursery:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self.process.stdin.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         self._errors.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -124,9 +125,14 @@ def fork_into(
     `argv` are the options of ipykernel; `errors` becomes the kernel's standard error. The fence
     ends with the kernel, and with its exit code. Raises NoWarmKernel.
     """
-    request = {"argv": list(argv), "environment": dict(environment)}
-    request |= {"limits": dict(limits), "uid": uid, "refused": refused.here().hex()}
-    if fence.stdout.read(1) != b"\n":
+    request = {
+        "argv": list(argv),
+        "environment": dict(environment),
+        "limits": dict(limits),
+        "uid": uid,
+        "refused": refused.here().hex(),
+    }
+    if fence.stdin is None or fence.stdout is None or fence.stdout.read(1) != b"\n":
         raise NoWarmKernel("the fence did not stand")
     inside = os.pidfd_open(tree.descendants(fence.pid)[-1])
     try:

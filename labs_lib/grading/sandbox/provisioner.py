@@ -11,9 +11,11 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import psutil
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict, Unicode
 
@@ -39,13 +41,15 @@ class SandboxProvisioner(LocalProvisioner):
     policy: Any = Dict(help="The policy of the fence, as JSON values.").tag(config=True)
     warm: Any = Unicode(help="The socket of a warm parent; empty for none.").tag(config=True)
 
-    level: levels.Level | None = None
+    # These three are there from `pre_launch` on, the process from the launch on, and its errors.
+    level: levels.Level = None  # ty: ignore[invalid-assignment]
+    _room: Room = None  # ty: ignore[invalid-assignment]
+    process: subprocess.Popen[bytes] = None  # ty: ignore[invalid-assignment]
+    _errors: IO[bytes] = None  # ty: ignore[invalid-assignment]
     exit_code: int | None = None
     liveness: int | None = None
-    _room: Room | None = None
     _broken: Death | None = None
     _watcher: threading.Thread | None = None
-    _errors: IO[bytes] | None = None
     _kernel: list[str] | None = None
     _forked: psutil.Process | None = None
 
@@ -58,7 +62,7 @@ class SandboxProvisioner(LocalProvisioner):
             self._room = Room(self._plan, uid=bubblewrap.sandbox_uid() if fenced else None)
         else:
             self._room.open_sockets()
-        room, manager = self._room, self.parent
+        room, manager = self._room, cast("KernelManager", self.parent)
         if sys.platform != "win32":  # a socket in a file crosses the border of a network namespace
             manager.transport, manager.ip = "ipc", str(room.sockets / "s")
         manager.connection_file = str(room.outside_connection)
@@ -73,12 +77,12 @@ class SandboxProvisioner(LocalProvisioner):
         self._kernel = kernel[kernel.index("-f") :] if fenced and "-f" in kernel else None
         return kwargs
 
-    async def launch_kernel(self, cmd: Sequence[str], **kwargs: Any) -> dict[str, Any]:
+    async def launch_kernel(self, cmd: Sequence[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the fence with nothing inherited: no descriptor, no variable, no terminal."""
         self._close()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115, `_close` ends it with the kernel
         self._broken, self.exit_code, self._forked = None, None, None
-        if not (self.warm and self._kernel and self._fork()):
+        if not (self.warm and self._kernel and self._fork(self._kernel)):
             self._popen(cmd, kwargs["env"])
         self.pid = self.process.pid
         self.pgid = self.pid
@@ -107,7 +111,7 @@ class SandboxProvisioner(LocalProvisioner):
             if calls is not None:
                 os.close(calls)
 
-    def _fork(self) -> bool:
+    def _fork(self, kernel: Sequence[str]) -> bool:
         """Build the same fence with nobody in it and have the warm parent fork a kernel into it;
         False, with nothing left behind, where that can't be done."""
         argv, environment = bubblewrap.empty(self._plan, self._room)
@@ -117,7 +121,7 @@ class SandboxProvisioner(LocalProvisioner):
             number = nursery.fork_into(
                 Path(self.warm),
                 fence,
-                argv=self._kernel,
+                argv=kernel,
                 environment=environment,
                 limits=processes.resource_limits(self._plan.limits),
                 uid=self._room.uid,
@@ -132,8 +136,8 @@ class SandboxProvisioner(LocalProvisioner):
             self._room.open_sockets()
             return False
         finally:
-            fence.stdin.close()
-            fence.stdout.close()
+            for pipe in filter(None, (fence.stdin, fence.stdout)):
+                pipe.close()
         return True
 
     def everything(self) -> list[int]:
@@ -173,7 +177,7 @@ class SandboxProvisioner(LocalProvisioner):
         self._close()
         if self._room is not None and not restart:
             self._room.remove()
-            self._room = None
+            self._room = None  # ty: ignore[invalid-assignment]  # until the next `pre_launch`
 
     def death(self) -> Death:
         """Why the kernel is gone, as far as its watcher and its exit code tell."""

@@ -92,7 +92,7 @@ class Room:
         for name, text in stubs.items():
             (self.path / name).write_text(text, encoding="utf-8")
             (self.path / name).chmod(0o644)
-        if self.run_json is not None:
+        if self.run_json is not None and self.policy.run_json is not None:
             shutil.copyfile(self.policy.run_json, self.run_json)
             self.run_json.chmod(0o444)
 

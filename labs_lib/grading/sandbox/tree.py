@@ -43,8 +43,8 @@ def memory(pids: list[int], limit: int = 0) -> int:
         shared = max(shared, common)
     if private + shared <= limit:
         return private + shared
-    exact = [_proportional(pid) for pid in pids]
-    return private + shared if None in exact else sum(exact)
+    exact = [share for share in map(_proportional, pids) if share is not None]
+    return sum(exact) if len(exact) == len(pids) else private + shared
 
 
 def end(pids: list[int], *, timeout: float = 5.0) -> bool:

@@ -85,7 +85,8 @@ def reap():
 
 
 def _import():
-    sys.modules["debugpy"] = None  # it starts a thread, and no graded kernel is debugged
+    # None: it can't be imported. It starts a thread, and no graded kernel is debugged.
+    sys.modules["debugpy"] = None  # ty: ignore[invalid-assignment]
     for name in IMPORTED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
