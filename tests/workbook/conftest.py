@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import nbformat
 import pytest
 
 from labs_lib.exercises import exercises
 from labs_lib.exercises import lab as find_lab
 from labs_lib.notebook.cells import cell_id, text_hash
+
+from .releases import NEW, OLD, commit, git, put, work
 
 RIGHT = "def first_tensor(x):\n    return x.mean(dim=-1)"
 WRONG = "def first_tensor(x):\n    return x.sum(dim=-1)"
@@ -63,3 +67,44 @@ def course(tmp_path, monkeypatch):
     monkeypatch.setenv("LABS_HOME", str(home))
     monkeypatch.setenv("LABS_STATE", str(home / ".labs"))
     return Course(home)
+
+
+@pytest.fixture
+def git_of_nobody(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ada@example.org")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, git_of_nobody):
+    """A student's copy that is no git clone, with lab 00 half done."""
+    folder = put(tmp_path / "Kurs mit Läufen", OLD)
+    monkeypatch.setenv("LABS_HOME", str(folder))
+    monkeypatch.setenv("LABS_STATE", str(folder / ".labs"))
+    work(folder)
+    return folder
+
+
+@pytest.fixture
+def released(tmp_path):
+    return put(tmp_path / "the new one", NEW)
+
+
+@pytest.fixture
+def cloned(tmp_path, monkeypatch, git_of_nobody):
+    """The course's own repository and a student's clone of it, with lab 00 half done."""
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    git(origin, "init", "-q", "-b", "main")
+    commit(origin, OLD | {".gitignore": ".labs/\n"})
+    folder = tmp_path / "a clöne"
+    git(tmp_path, "clone", "-q", str(origin), str(folder))
+    monkeypatch.setenv("LABS_HOME", str(folder))
+    monkeypatch.setenv("LABS_STATE", str(folder / ".labs"))
+    work(folder)
+    commit(origin, NEW | {".gitignore": ".labs/\n"})
+    return origin, folder
