@@ -20,10 +20,10 @@ from .transplant import kernel_text
 from .ways import around, from_the_library, in_python, opaque, rebound
 
 _MEDDLING = {
-    "get_ipython", "builtins", "__builtins__", "setattr", "ctypes", "settrace", "_getframe",
-    "get_objects", "rules_kept", "graded_text", "ast_transformers", "input_transformers_cleanup",
-    "input_transformers_post", "__code__", "user_ns", "run_cell", "run_line_magic", "setprofile",
-    "f_globals", "f_locals",
+    "get_ipython", "builtins", "__builtins__", "setattr", "delattr", "ctypes", "settrace",
+    "_getframe", "get_objects", "rules_kept", "graded_text", "ast_transformers",
+    "input_transformers_cleanup", "input_transformers_post", "__code__", "user_ns",
+    "run_cell", "run_line_magic", "setprofile", "f_globals", "f_locals",
 }  # fmt: skip
 _HIDING = {"exec", "eval", "compile", "__import__", "importlib", "import_module", "globals"}
 _MEASURING = {"check", "given"}  # what the course's own cells call by name

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from types import ModuleType
+
+import torch
 
 from ...notebook.bindings import MAX_CHARS, bound_names, parse
 
@@ -28,6 +33,16 @@ _OUTWARD = {
     "__globals__", "__getattr__", "__closure__", "__code__", "__self__", "__wrapped__", "__mro__",
     "__subclasses__", "__module__", "__loader__", "__spec__", "__reduce__", "__func__",
     "__torch_function__", "__torch_dispatch__", "TorchFunctionMode", "TorchDispatchMode",
+    "__annotations__", "__objclass__", "__class_getitem__", "get_type_hints", "ForwardRef", "mro",
+    "load", "loads", "runstring", "rundocs", "hub", "get_device_module", "LowLevelCallable",
+    "tb_frame", "tb_next", "gi_frame", "cr_frame", "ag_frame", "f_back", "f_builtins", "f_code",
+    "breakpointhook", "displayhook", "excepthook", "path_hooks", "meta_path",
+}  # fmt: skip
+_USUAL = {
+    "nn", "functional", "linalg", "special", "fft", "autograd", "random", "init", "cuda", "mps",
+    "pyplot", "torch", "np", "numpy", "math", "cm", "colors", "ticker", "types", "version",
+    "sparse", "amp", "parallel", "backends", "func", "attention", "copy", "parameter", "function",
+    "graph", "signal", "numbers", "keyword", "optim", "dtypes", "warnings", "collections",
 }  # fmt: skip
 _ASSIGNED = re.compile(r"^([ \t]*)([\w\[][\w.,\[\] \t]*=[ \t]*)([%!].*)$", re.MULTILINE)
 _IPYTHON = re.compile(r"^[ \t]*[?/,;]|\?[ \t]*$", re.MULTILINE)
@@ -62,6 +77,7 @@ def around(texts: Sequence[str], forbidden: Iterable[str]) -> list[str]:
     """What in the texts may lead to a forbidden thing by another name than its own."""
     kin = [word for word in _KIN if any("attention" in name.casefold() for name in forbidden)]
     found: list[str] = []
+    inner = inner_modules()
     for text in texts:
         found += [m for m in _modules(text) if not _usual(m)]
         tree = parse(text)
@@ -72,9 +88,31 @@ def around(texts: Sequence[str], forbidden: Iterable[str]) -> list[str]:
             name
             for name, root in _taken(tree)
             if name in _OUTWARD
-            or (root not in ("self", "cls") and name not in own and _suspicious(name, kin))
+            or (
+                root not in ("self", "cls")
+                and name not in own
+                and (name in inner or _suspicious(name, kin))
+            )
         ]
     return list(dict.fromkeys(found))
+
+
+@cache
+def inner_modules() -> frozenset[str]:
+    """Names under which a module that answers use holds other modules: `torch.hub`, `enum.sys`.
+
+    Nearly all lead on to everything. Those that ordinary answers pass through are left out, and
+    so are names of tensors' own methods.
+    """
+    names = {*_PLAIN, *_TORCH, "torch.autograd", "matplotlib.pyplot", "einops.einops"}
+    held = {
+        name
+        for module in (sys.modules.get(name) for name in names)
+        if module is not None
+        for name, value in vars(module).items()
+        if isinstance(value, ModuleType)
+    }
+    return frozenset(held - _USUAL - set(dir(torch.Tensor)))
 
 
 def rebound(text: str) -> set[str]:
