@@ -1,4 +1,4 @@
-"""Grading: a class beside nbgrader's autograde, one student's whole course, and memory."""
+"""Grading: classes beside nbgrader's autograde, one student's whole course, and memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import os
 import re
 import resource
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -22,11 +23,13 @@ import psutil
 from labs_lib.bench.rows import Row, WrongResult
 from labs_lib.bench.timing import busy
 from labs_lib.grading.course import Course, chosen, stub_of
-from labs_lib.grading.grade import grade
+from labs_lib.grading.grade import grade, prepare
 from labs_lib.grading.run.warm import shared
 from labs_lib.notebook.cells import exercise_name, role
 
-LAB, STUDENTS, PEERS, WORKERS = "02", 24, 4, 2
+LAB, WORKERS = "02", 2
+CLASSES = (8, 24)  # how many hand in; the larger one has the bar
+PEERS = 4  # submissions of a longer run of nbgrader's; the shorter one has one
 FASTER, WHOLE_COURSE_S = 10.0, 10.0
 MIB = 1 << 20
 
@@ -40,56 +43,100 @@ class Spent:
     memory: float = 0.0
 
 
+@dataclass(frozen=True)
+class Rate:
+    """What a class takes before its first submission and with each, by the clock."""
+
+    start: float
+    each: float
+    processor: float
+
+    @classmethod
+    def between(cls, fewer: Spent, few: int, more: Spent, many: int) -> Rate:
+        """From two classes of different size."""
+        each = max((more.clock - fewer.clock) / (many - few), 1e-9)
+        processor = (more.processor - fewer.processor) / (many - few)
+        return cls(max(0.0, fewer.clock - few * each), each, processor)
+
+    def of(self, students: int) -> float:
+        """Seconds for each submission of a class, its share of the start included."""
+        return self.start / students + self.each
+
+
 def rows() -> list[Row | str]:
-    """A class on one lab beside nbgrader on the same cells, then a student's whole course.
+    """Classes on one lab beside nbgrader on the same cells, then a student's whole course.
 
     Raises: WrongResult where right answers do not get their points.
     """
     course = chosen(LAB)[0]
+    everything = [one for one in chosen(None) if one.file.is_file()]
     with tempfile.TemporaryDirectory(prefix="labs-bench-") as name:
         folder = Path(name)
         grade_class(folder / "warm-up", [course], 1)
-        ours = grade_class(folder / "class", [course], STUDENTS)
-        everything = [one for one in chosen(None) if one.file.is_file()]
-        whole = grade_class(folder / "course", everything, 1)
-        made = [_beside(ours, _nbgrader(folder / "peer", course)), _whole(whole, len(everything))]
-        note = (
-            f"{STUDENTS} students, {WORKERS} workers, {len(course.exercises)} exercises; "
-            f"{(ours.memory) / WORKERS / MIB:.0f} MiB a worker at most, parents shared among them."
-        )
-    return [*made, note, *([busy()] if busy() else [])]
-
-
-def _beside(ours: Spent, theirs: Spent | None) -> Row:
-    more = (
-        ("a minute", f"{60 * STUDENTS / ours.clock:.0f}"),
-        ("processor", f"{ours.processor / STUDENTS:.2f} s"),
+        ours = [grade_class(folder / f"class-{n}", [course], n) for n in CLASSES]
+        theirs = _nbgrader(folder / "peer", course)
+        whole = [_whole_course(folder, everything, ready=is_ready) for is_ready in (True, False)]
+    made = [_beside(spent, n, theirs) for spent, n in zip(ours, CLASSES, strict=True)]
+    made += [_without_start(Rate.between(ours[0], CLASSES[0], ours[1], CLASSES[1]), theirs)]
+    note = (
+        f"{CLASSES[-1]} students, {WORKERS} workers, {len(course.exercises)} exercises; "
+        f"{ours[-1].memory / WORKERS / MIB:.0f} MiB a worker at most, parents shared among them."
     )
-    what = f"one submission of lab {LAB}"
+    return [*made, *whole, note, *([busy()] if busy() else [])]
+
+
+def _beside(ours: Spent, students: int, theirs: Rate | None) -> Row:
+    """A submission of a class, the key and all starts included; the largest class has the bar."""
+    each = ours.clock / students
+    more = (("a minute", f"{60 / each:.0f}"), ("processor", f"{ours.processor / students:.2f} s"))
+    what = f"one of {students} submissions of lab {LAB}, the lab's key included"
+    return _held_against(what, each, more, theirs and theirs.of(students), students == CLASSES[-1])
+
+
+def _without_start(ours: Rate, theirs: Rate | None) -> Row:
+    """One submission more, after all that happens once."""
+    more = (("a minute", f"{60 / ours.each:.0f}"), ("processor", f"{ours.processor:.2f} s"))
+    if theirs is not None:
+        more += (("nbgrader's processor", f"{theirs.processor:.2f} s"),)
+    what = f"one submission more of lab {LAB}, without what happens once"
+    return _held_against(what, ours.each, more, theirs and theirs.each, asked=True)
+
+
+def _held_against(
+    what: str, seconds: float, more: tuple[tuple[str, str], ...], theirs: float | None, asked: bool
+) -> Row:
     if theirs is None:
-        return Row(f"{what} (no nbgrader here)", ours.clock / STUDENTS, more=more)
-    more += (
-        ("nbgrader a minute", f"{60 * PEERS / theirs.clock:.0f}"),
-        ("nbgrader's processor", f"{theirs.processor / PEERS:.2f} s"),
-    )
+        return Row(f"{what} (no nbgrader here)", seconds, more=more)
+    more += (("nbgrader a minute", f"{60 / theirs:.1f}"),)
     return Row(
         what,
-        ours.clock / STUDENTS,
+        seconds,
         peer="nbgrader",
-        peer_seconds=theirs.clock / PEERS,
-        faster=FASTER,
+        peer_seconds=theirs,
+        faster=FASTER if asked else None,
         more=more,
     )
 
 
-def _whole(spent: Spent, labs: int) -> Row:
-    more = (("labs", str(labs)), ("processor", f"{spent.processor:.1f} s"))
-    what = "one submission of all labs, with the keys of all labs"
-    return Row(what, spent.clock, within=WHOLE_COURSE_S, more=more)
+def _whole_course(folder: Path, everything: Sequence[Course], *, ready: bool) -> Row:
+    """One submission of all labs, with keys that were made ahead or with none."""
+    if ready:
+        prepare(1, [course.lab.number for course in everything], stream=io.StringIO())
+    seed = None if ready else secrets.randbits(62)
+    spent = grade_class(folder / f"course-{ready}", everything, 1, seed)
+    more = (("labs", str(len(everything))), ("processor", f"{spent.processor:.1f} s"))
+    if ready:
+        what = "one submission of all labs, keys made ahead"
+        return Row(what, spent.clock, within=WHOLE_COURSE_S, more=more)
+    return Row("one submission of all labs, with the keys of all labs", spent.clock, more=more)
 
 
-def grade_class(folder: Path, courses: Sequence[Course], students: int) -> Spent:
+def grade_class(
+    folder: Path, courses: Sequence[Course], students: int, seed: int | None = None
+) -> Spent:
     """Grade so many right submissions, no two the same, with parents that are warm.
+
+    With a seed no key that was made ahead is used.
 
     Raises: WrongResult.
     """
@@ -102,7 +149,12 @@ def grade_class(folder: Path, courses: Sequence[Course], students: int) -> Spent
     before, began = _processor(), time.monotonic()
     with _Memory() as memory:
         report = grade(
-            folder / "in", folder / "out", labs=names, workers=WORKERS, stream=io.StringIO()
+            folder / "in",
+            folder / "out",
+            labs=names,
+            seed=seed,
+            workers=WORKERS,
+            stream=io.StringIO(),
         )
     spent = Spent(time.monotonic() - began, _processor() - before, memory.most)
     for row in report.rows:
@@ -121,24 +173,32 @@ def solved(course: Course, number: int) -> nbformat.NotebookNode:
     return whole
 
 
-def _nbgrader(folder: Path, course: Course) -> Spent | None:
+def _nbgrader(folder: Path, course: Course) -> Rate | None:
     """The same answer and check cells in nbgrader's own format; None where it isn't installed."""
     if importlib.util.find_spec("nbgrader") is None:
         return None
-    source = folder / "source" / "ps1" / "lab.ipynb"
-    source.parent.mkdir(parents=True)
-    nbformat.write(_theirs(stub_of(course), course), source)
-    for number in range(PEERS):
-        target = folder / "submitted" / f"s{number:03d}" / "ps1" / "lab.ipynb"
-        target.parent.mkdir(parents=True)
-        nbformat.write(_theirs(solved(course, number), course), target)
-    _call(folder, "generate_assignment", "ps1", "--force")
+    spent = []
+    for students in (1, PEERS):
+        place = folder / str(students)
+        source = place / "source" / "ps1" / "lab.ipynb"
+        source.parent.mkdir(parents=True)
+        nbformat.write(_theirs(stub_of(course), course), source)
+        for number in range(students):
+            target = place / "submitted" / f"s{number:03d}" / "ps1" / "lab.ipynb"
+            target.parent.mkdir(parents=True)
+            nbformat.write(_theirs(solved(course, number), course), target)
+        _call(place, "generate_assignment", "ps1", "--force")
+        spent.append(_autograded(place, students))
+    return Rate.between(spent[0], 1, spent[1], PEERS)
+
+
+def _autograded(place: Path, students: int) -> Spent:
     before, began = _processor(), time.monotonic()
-    told = _call(folder, "autograde", "ps1")
+    told = _call(place, "autograde", "ps1")
     spent = Spent(time.monotonic() - began, _processor() - before)
-    graded = list((folder / "autograded").rglob("lab.ipynb"))
-    if len(graded) != PEERS:
-        raise WrongResult(f"nbgrader graded {len(graded)} of {PEERS}: {told[-300:]}")
+    graded = list((place / "autograded").rglob("lab.ipynb"))
+    if len(graded) != students:
+        raise WrongResult(f"nbgrader graded {len(graded)} of {students}: {told[-300:]}")
     return spent
 
 

@@ -84,17 +84,17 @@ def test_a_fence_that_keeps_no_file_back_has_nothing_to_read(cache):
     [b"", b"[]", b'{"seed": 1}', b'{"seed": "x", "labs": {}}', b'{"seed":1,"labs":{"l":{}}}'],
 )
 def test_a_damaged_set_is_passed_over(text):
-    path = ready.put(ONE)
-    path.write_bytes(text)
     ready.put(replace(ONE, seed=9))
+    ready.put(ONE).write_bytes(text)
     assert ready.take(BUBBLEWRAP).seed == 9
 
 
-def test_there_is_an_end_to_what_is_made_ahead(monkeypatch):
-    monkeypatch.setattr(ready, "MOST_SETS", 1)
-    ready.put(ONE)
-    with pytest.raises(UsageError, match="use some first"):
-        ready.put(ONE)
+def test_there_is_an_end_to_what_is_made_ahead(cache, monkeypatch):
+    monkeypatch.setattr(ready, "MOST_SETS", 2)
+    for seed in range(5):
+        ready.put(ReadySet(seed))
+    assert len(list(cache.iterdir())) == 2
+    assert [ready.take(BUBBLEWRAP).seed for _ in range(2)] == [4, 3]
 
 
 @pytest.mark.slow

@@ -54,11 +54,11 @@ class ReadySet:
 
 
 def take(fence: str) -> ReadySet | None:
-    """A set for a run behind `fence`, oldest first; it is gone for all other runs."""
+    """A set for a run behind `fence`, the newest first; it is gone for all other runs."""
     if fence != BUBBLEWRAP:
         forget()
         return None
-    for path in sorted(_sets(), key=lambda one: one.name):
+    for path in sorted(_sets(), key=_number, reverse=True):
         claimed = path.with_name(f"{path.name}.{secrets.token_hex(8)}.taken")
         try:
             path.rename(claimed)  # of two graders at once, one fails here
@@ -82,33 +82,26 @@ def require(fence: str) -> None:
         )
 
 
-def require_room() -> Path:
-    """The folder for one more set.
+def put(ready: ReadySet) -> Path:
+    """Lay a set down for a later run, and return its file; of too many the oldest is thrown away.
 
-    Raises UsageError where it is somebody else's, or where too many sets lie there.
+    Raises UsageError where the folder is somebody else's.
     """
     folder = grading_cache()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
         raise UsageError(f"{folder} belongs to another user; delete it")
     folder.chmod(0o700)
-    number = len(_sets())
-    if number >= MOST_SETS:
-        raise UsageError(f"{number} sets of keys are ready in {folder}; use some first")
-    return folder
-
-
-def put(ready: ReadySet) -> Path:
-    """Lay a set down for a later run, and return its file. Raises UsageError as `require_room`."""
-    folder = require_room()
     labs = {name: vars(entry) for name, entry in ready.labs.items()}
     text = json.dumps({"seed": ready.seed, "labs": labs}).encode()
-    newest = max((int(path.stem) for path in _sets()), default=0)
-    path = folder / f"{newest + 1:08d}.json"
+    there = sorted(_sets(), key=_number)
+    path = folder / f"{_number(there[-1]) + 1 if there else 1:08d}.json"
     unfinished = path.with_suffix(f".{secrets.token_hex(8)}")
     with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(text)
     unfinished.rename(path)
+    for old in there[: max(0, len(there) + 1 - MOST_SETS)]:
+        old.unlink(missing_ok=True)
     return path
 
 
@@ -126,6 +119,10 @@ def _sets() -> list[Path]:
     except OSError:
         return []
     return [path for path in found if path.stem.isdecimal() and _own(path)]
+
+
+def _number(path: Path) -> int:
+    return int(path.stem)
 
 
 def _own(path: Path) -> bool:
