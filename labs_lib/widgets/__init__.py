@@ -21,4 +21,5 @@ grid_fill.py       lab 09: the blocks of a launch on the SMs of a GPU, and what 
 online_softmax.py  lab 10: a row of scores that arrives block by block
 row_states.py      the states that it plays, made without a merge
 flash_tiles.py     lab 11: tiles of queries and keys, what lies on the chip and what crosses
+pipeline.py        lab 12: the five steps of a layer's attention, their shapes and their work
 """
