@@ -158,7 +158,7 @@ def test_every_module_of_a_handout_imports_and_what_is_withheld_says_for_which_l
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LABS)
-def test_a_handout_judges_every_program_of_its_lab_as_the_course_does(with_outputs, inside, name):
+def test_a_handout_judges_programs_of_its_lab_as_the_course_does(with_outputs, inside, name):
     wrongly = inside(
         with_outputs(name),
         f"""

@@ -1,7 +1,7 @@
 """Each wrong program costs exactly the exercises that it is planted in; each right one costs none.
 
 The programs come from the answers by name, so here alone the fenced kernel sees the whole library.
-One long notebook per lab holds every wrong program, each between two right ones.
+One long notebook per lab holds every wrong program, with the right ones spread between them.
 """
 
 from __future__ import annotations
@@ -91,22 +91,31 @@ def _cell(text, label, expected=None):
     return cell
 
 
+def turns(item):
+    """Which programs stand in the notebook, in order: (whether it is right, its number)."""
+    known = answer(item.name)
+    step = 6 if item.kind == "kernel" else 1  # each costs a compiler and many launches
+    bad = range(0, len(known.wrong), step)
+    good = range(min(1 + len(known.right), len(bad) if item.kind == "kernel" else 99))
+    placed = [((n + 1) / (len(bad) + 1), False, number) for n, number in enumerate(bad)]
+    placed += [((n + 1) / len(good), True, n) for n in good]  # the last one ends the row
+    return [turn[1:] for turn in sorted(placed)]
+
+
 @pytest.mark.parametrize("course", COURSES, ids=lambda course: course.lab.name)
-def test_every_second_program_is_wrong_and_every_second_one_fails(course, tmp_path):
+def test_every_wrong_program_fails_and_every_right_one_among_them_passes(course, tmp_path):
     key = room.make_key(course, 77, tmp_path, limits=SLOWLY)
     setup = [c.source for c in course.notebook.cells if role(c) == "setup"]
     cells = [_cell(text, {"role": "setup"}) for text in setup]
     texts, passes = {}, {}
     for item in course.exercises:
-        step = 6 if item.kind == "kernel" else 1  # each costs a compiler and many launches
-        for number in range(0, len(answer(item.name).wrong), step):
-            for good, make in ((False, wrong), (True, right)):
-                label = f"{item.name} {number} {good}"
-                texts[label], passes[label] = make(item, number), good
-                mark = {"exercise": label}
-                cells.append(_cell(texts[label], mark | {"role": "answer"}))
-                check = f"check({item.name!r}, {item.called})"
-                cells.append(_cell(check, mark | {"role": "check"}, key.expected[item.name]))
+        for good, number in turns(item):
+            label = f"{item.name} {number} {good}"
+            texts[label], passes[label] = (right if good else wrong)(item, number), good
+            mark = {"exercise": label}
+            cells.append(_cell(texts[label], mark | {"role": "answer"}))
+            check = f"check({item.name!r}, {item.called})"
+            cells.append(_cell(check, mark | {"role": "check"}, key.expected[item.name]))
     runs = run_notebook(
         nbformat.v4.new_notebook(cells=cells), policy=key.policy, out=tmp_path / "run"
     )
@@ -121,19 +130,23 @@ def test_every_second_program_is_wrong_and_every_second_one_fails(course, tmp_pa
         assert good or one.lines, label
 
 
-@pytest.mark.parametrize("parity", [0, 1])
-def test_wrong_programs_in_every_second_exercise_cost_exactly_those(tmp_path, parity):
-    planted, folder = set(), tmp_path / "in" / "ann"
-    folder.mkdir(parents=True)
-    for course in COURSES:
-        whole = stub_of(course)
-        cells = {exercise_name(cell): cell for cell in whole.cells if role(cell) == "answer"}
-        for index, item in enumerate(course.exercises):
-            bad = index % 2 == parity
-            cells[item.name].source = wrong(item, 0) if bad else right(item, 0)
-            planted |= {item.name} if bad else set()
-        (folder / f"{course.lab.number:02d}.ipynb").write_bytes(dump(whole))
-    (row,) = grade(tmp_path / "in", tmp_path / "out", limits=SLOWLY, stream=io.StringIO()).rows
-    lost = {one.exercise: one for one in row.outcomes if one.status != "pass"}
-    assert set(lost) == planted, [lost.get(name, name) for name in set(lost) ^ planted]
-    assert row.total == sum(o.maximum for o in row.outcomes if o.exercise not in planted)
+def test_wrong_programs_in_every_second_exercise_cost_exactly_those(tmp_path):
+    planted = {"ann": set(), "bob": set()}
+    for parity, (student, taken) in enumerate(planted.items()):
+        (tmp_path / "in" / student).mkdir(parents=True)
+        for course in COURSES:
+            whole = stub_of(course)
+            cells = {exercise_name(cell): cell for cell in whole.cells if role(cell) == "answer"}
+            for index, item in enumerate(course.exercises):
+                bad = index % 2 == parity
+                cells[item.name].source = wrong(item, 0) if bad else right(item, 0)
+                taken |= {item.name} if bad else set()
+            file = tmp_path / "in" / student / f"{course.lab.number:02d}.ipynb"
+            file.write_bytes(dump(whole))
+    rows = grade(tmp_path / "in", tmp_path / "out", limits=SLOWLY, stream=io.StringIO()).rows
+    assert [row.student for row in rows] == list(planted)
+    for row in rows:
+        taken = planted[row.student]
+        lost = {one.exercise: one for one in row.outcomes if one.status != "pass"}
+        assert set(lost) == taken, [lost.get(name, name) for name in set(lost) ^ taken]
+        assert row.total == sum(o.maximum for o in row.outcomes if o.exercise not in taken)
