@@ -14,6 +14,22 @@ from labs_lib.bench import browser
 KEPT = Path(__file__).parents[2] / "build" / "explorers"
 
 
+def pytest_collection_modifyitems(items):
+    """What is asked of each explorer is asked of one after the other, as long as a kernel is there.
+
+    A page of thirty explorers is scrolled once then, not once for each test.
+    """
+    mine = [i for i, item in enumerate(items) if _asks_one_with_a_kernel(item)]
+    order = sorted(mine, key=lambda i: EXPLORERS.index(items[i].callspec.params["row"]))
+    for place, item in zip(mine, [items[i] for i in order], strict=True):
+        items[place] = item
+
+
+def _asks_one_with_a_kernel(item):
+    here = item.path.name == "test_explorers_in_jupyterlab.py" and "row" in item.fixturenames
+    return here and "without_a_kernel" not in item.fixturenames
+
+
 @pytest.fixture(scope="session")
 def kept():
     """A folder for pictures and figures that a person looks at after the tests."""

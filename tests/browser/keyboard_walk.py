@@ -13,8 +13,11 @@ _BELOW = f"""i => document.querySelector(
   `{_PANEL} [data-windowed-list-index='${{i}}'] .jp-Cell-outputArea`)"""
 _SAID = f"i => ({_BELOW})(i)?.innerText ?? ''"
 _TOLD = f"i => ({_BELOW})(i)?.querySelector('[role=status]')?.innerText"
-_DRAWN = f"""i => [...({_BELOW})(i).querySelector('canvas').toDataURL()]
-  .reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) | 0, 7)"""
+_DRAWN = f"""i => {{ const canvas = ({_BELOW})(i).querySelector('canvas');
+  const on = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let sum = 7;
+  for (const part of new Int32Array(on.data.buffer)) sum = (31 * sum + part) | 0;
+  return sum; }}"""
 _STARTS = """start => jupyterapp.shell.currentWidget.content.widgets
   .findIndex(cell => cell.model.sharedModel.source.startsWith(start))"""
 _READY = """async () => { const panel = jupyterapp.shell.currentWidget; await panel.revealed;

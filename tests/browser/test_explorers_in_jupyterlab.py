@@ -1,61 +1,72 @@
 """Explorers in a real JupyterLab: drawn, moved by the keyboard, equal to Python, without a kernel.
 
-Tests run in this order on one page, and the last of them takes the kernel away.
+All tests use one page. What is asked of each explorer is asked of one after the other, so that the
+page is scrolled once (conftest.py); the last tests take the kernel away.
 """
 
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
+from explorer_page import back_to_the_first_setting, knob, sentence, shown, soon
 from explorer_table import EXPLORERS
 
 from labs_lib.bench.browser import Notebook
 from labs_lib.models import available
 
 pytestmark = pytest.mark.slow
-KERNEL = "window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel"
+CURRENT = "window.jupyterapp.shell.currentWidget"
+KERNEL = f"{CURRENT}.context.sessionContext.session.kernel"
 TWO_FRAMES = "() => new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))"
 FITS = "e => e.scrollWidth <= e.clientWidth"
+PAINTED = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+KEPT = "all => all.every(e => e.hasAttribute('data-lm-suppress-shortcuts'))"
 BUSY = """
 import os, time
 end = time.monotonic() + 15
 while not (waited := os.path.exists({!r})) and time.monotonic() < end:
     time.sleep(0.01)
 """
-BY_NAME = pytest.mark.parametrize("row", EXPLORERS, ids=lambda row: row.name)
-PLAIN = pytest.mark.parametrize(
-    "row", [row for row in EXPLORERS if not row.own], ids=lambda row: row.name
-)
-MISFITS = pytest.mark.parametrize(
-    "row", [row for row in EXPLORERS if row.illegal and not row.own], ids=lambda row: row.name
-)
+LARGE = ("tour", "head_atlas", "flash_tiles", "kernel_view")  # the first, and the largest pictures
 
 
-def shown(notebook, row):
-    return notebook.explorer(EXPLORERS.index(row))
+def each(rows):
+    return pytest.mark.parametrize("row", list(rows), ids=lambda row: row.name)
 
 
-def knob(explorer, name):
-    return explorer.get_by_label(name, exact=True)
+BY_NAME = each(EXPLORERS)
+PLAIN = each(row for row in EXPLORERS if not row.own)
+MISFITS = each(row for row in EXPLORERS if row.illegal and not row.own)
 
 
-def sentence(explorer):
-    return explorer.get_by_role("status").text_content().strip()
+def named(name):
+    return next(row for row in EXPLORERS if row.name == name)
 
 
-def soon(found, wanted, seconds=5.0):
-    """What `found()` gives, once it is `wanted` or the time is up."""
-    end = time.monotonic() + seconds
-    while (got := found()) != wanted and time.monotonic() < end:
-        time.sleep(0.05)
-    return got
+def test_an_explorer_that_was_off_the_screen_is_drawn_when_it_comes_into_view(notebook):
+    """vscode-jupyter 17132, jupyterlab 16630: no size is known while nobody sees it."""
+    canvas = shown(notebook, EXPLORERS[-1]).locator("canvas[data-rev]")
+    assert canvas.bounding_box()["width"] > 500
+    assert canvas.evaluate(PAINTED) > 8, "an empty picture"
 
 
-def back_to_the_first_setting(notebook, row):
-    code = f"w_{row.name}.set(**{{s['name']: v for s, v in zip(w.knobs, first)}})"
-    notebook.python(f"w = w_{row.name}\nfirst = [s['first'] for s in w.knobs]\n{code}")
+def test_a_cell_that_runs_twice_shows_one_explorer_which_is_the_new_one(notebook):
+    """ipywidgets 1904, ipympl 402: two figures, or the old one that nothing moves."""
+    row = named("flash_tiles")
+    number = EXPLORERS.index(row)
+    for _ in range(2):
+        notebook.page.evaluate(f"{CURRENT}.content.activeCellIndex = {number}")
+        notebook.command("notebook:run-cell")
+    explorer = shown(notebook, row)
+    cell = notebook.page.locator(f'.jp-CodeCell[data-windowed-list-index="{number}"]')
+    assert cell.locator(".labs-explorer").count() == 1
+    assert cell.locator(".jp-OutputArea-child").count() == 1
+    knob(explorer, "step").focus()
+    notebook.pressed(explorer.locator("canvas"), "ArrowRight")
+    assert "keys from 768 on" in sentence(explorer)
+    assert soon(lambda: notebook.python("print(w_flash_tiles.step, end='')"), "7") == "7"
+    back_to_the_first_setting(notebook, row)
 
 
 @BY_NAME
@@ -73,11 +84,13 @@ def test_the_browser_says_what_python_says(notebook, row):
 
 @PLAIN
 def test_arrow_keys_move_it_within_a_frame_or_two_and_python_knows(notebook, row, latencies):
+    """jupyterlab 12500: the arrow keys move cells unless each control itself says no."""
     explorer = shown(notebook, row)
+    assert explorer.locator("input, select, button").evaluate_all(KEPT)
     before = notebook.python(f"print(w_{row.name}.{row.moves}, end='')")
     knob(explorer, row.moves).focus()
     canvas, seen = explorer.locator("canvas"), latencies.setdefault(row.name, [])
-    for key in row.keys * 6:
+    for key in row.keys * 2:
         seen.append(notebook.pressed(canvas, key))
     assert min(seen) < 100, "a move waits for something"  # `labs bench widgets` has them all
     assert sentence(explorer) in canvas.get_attribute("aria-label")
@@ -88,7 +101,7 @@ def test_arrow_keys_move_it_within_a_frame_or_two_and_python_knows(notebook, row
     assert soon(lambda: notebook.python(value), before) == before
 
 
-@PLAIN
+@each(row for row in EXPLORERS if row.name in LARGE)
 def test_thirty_fast_keys_end_at_the_last_value_at_once(notebook, row):
     explorer = shown(notebook, row)
     moved = knob(explorer, row.moves)
@@ -129,32 +142,6 @@ def test_an_illegal_setting_is_explained_and_left_by_the_keyboard(notebook, row)
 
 
 @PLAIN
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
-def test_both_themes_and_both_widths_are_fit_to_be_read(notebook, row, theme, kept):
-    """axe finds nothing serious, nothing is wider than its column; the pictures are kept."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    notebook.command("apputils:change-theme", {"theme": f"JupyterLab {theme}"})
-    name = f"JupyterLab {theme}"
-    current = "document.body.dataset.jpThemeName"
-    assert soon(lambda: notebook.page.evaluate(current), name) == name
-    explorer = shown(notebook, row)
-    paper = "[...document.querySelectorAll('.labs-explorer')].map(e => getComputedStyle(e).color)"
-    light = [c.startswith(("rgba(0", "rgb(0")) for c in notebook.page.evaluate(paper)]
-    assert light == [theme == "Light"] * len(light)
-    for width in (1000, 600):
-        notebook.page.set_viewport_size({"width": width, "height": 1600})
-        assert soon(lambda: explorer.evaluate(FITS), True)
-        explorer.screenshot(path=kept / f"{row.name}-{theme.lower()}-{width}.png")
-    notebook.page.set_viewport_size({"width": 1000, "height": 900})
-    explorer.evaluate("e => e.id = 'looked-at'")
-    found = Axe().run(notebook.page, "#looked-at").response["violations"]
-    explorer.evaluate("e => e.removeAttribute('id')")
-    serious = [v for v in found if v["impact"] in ("serious", "critical")]
-    assert not serious, json.dumps([(v["id"], v["nodes"][0]["html"]) for v in serious], indent=1)
-
-
-@PLAIN
 def test_it_moves_while_python_is_busy(notebook, row, tmp_path):
     """The kernel waits for a file that is made after the picture has followed."""
     explorer, done = shown(notebook, row), tmp_path / "done"
@@ -167,9 +154,35 @@ def test_it_moves_while_python_is_busy(notebook, row, tmp_path):
     assert notebook.python("print(waited, end='')") == "True", "it waited for Python"
 
 
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_both_themes_and_both_widths_are_fit_to_be_read(notebook, theme, kept):
+    """axe finds nothing serious, nothing is wider than its column; the pictures are kept."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page, name = notebook.page, f"JupyterLab {theme}"
+    notebook.command("apputils:change-theme", {"theme": name})
+    page.wait_for_function(f"document.body.dataset.jpThemeName === '{name}'")
+    plain = [row for row in EXPLORERS if not row.own]
+    for width in (1000, 600):
+        page.set_viewport_size({"width": width, "height": 1600})
+        for row in plain:
+            explorer = shown(notebook, row)
+            assert soon(lambda now=explorer: now.evaluate(FITS), True), f"{row.name} at {width}"
+            explorer.screenshot(path=kept / f"{row.name}-{theme.lower()}-{width}.png")
+    page.set_viewport_size({"width": 1000, "height": 900})
+    page.evaluate(Axe().axe_script)
+    for row in plain:
+        explorer = shown(notebook, row)
+        ink = explorer.evaluate("e => getComputedStyle(e).color")
+        assert ink.startswith(("rgba(0", "rgb(0")) == (theme == "Light"), f"{row.name}: {ink}"
+        found = explorer.evaluate("e => axe.run(e, {resultTypes: ['violations']})")["violations"]
+        serious = [v for v in found if v["impact"] in ("serious", "critical")]
+        assert not serious, json.dumps([(v["id"], v["nodes"][0]["html"]) for v in serious])
+
+
 def test_a_click_chooses_and_the_pointer_reads_what_the_keys_and_the_sentence_do(notebook):
     """The heads of the atlas are 24 pixels wide and high, its tokens a little less."""
-    row = next(row for row in EXPLORERS if row.name == "head_atlas")
+    row = named("head_atlas")
     explorer = shown(notebook, row)
     canvas, reading = explorer.locator("canvas"), explorer.locator(".labs-reading")
     canvas.hover(position={"x": 48 + 24 * 11.5, "y": 42 + 24 * 2.5})
@@ -187,7 +200,7 @@ def test_a_click_chooses_and_the_pointer_reads_what_the_keys_and_the_sentence_do
 
 
 def test_text_is_typed_letter_by_letter_and_python_has_it(notebook):
-    row = next(row for row in EXPLORERS if row.name == "induction")
+    row = named("induction")
     explorer = shown(notebook, row)
     knob(explorer, "text").focus()
     notebook.page.keyboard.press("ControlOrMeta+a")
@@ -198,7 +211,7 @@ def test_text_is_typed_letter_by_letter_and_python_has_it(notebook):
 
 
 def test_an_error_in_a_picture_is_shown_and_the_next_move_draws_again(notebook):
-    row = next(row for row in EXPLORERS if row.name == "own_split")
+    row = named("own_split")
     explorer = shown(notebook, row)
     notebook.python("w_own_split.own = {'of': w_own_split.values, 'owner': None, 'message': ''}")
     told = "This setting raised TypeError: "
@@ -228,7 +241,7 @@ def test_it_moves_after_the_kernel_is_gone(without_a_kernel, row):
 
 def test_what_needs_the_model_is_said_to_without_a_kernel(without_a_kernel):
     """The heads' weights are drawn all the same; only what a silent head changes is missing."""
-    row = next(row for row in EXPLORERS if row.name == "head_atlas")
+    row = named("head_atlas")
     explorer = shown(without_a_kernel, row)
     explorer.get_by_label("it", exact=True).select_option("is silent")
     told = "without a kernel it can't" if available("minilm") else "`labs models get"
