@@ -67,8 +67,9 @@ def flash_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of q, k and v from out's, with the weights made anew from lse.
 
-    Shapes as in flash_attention; out and lse are what it gave, without a mask and with its own
-    scale. d_out is the gradient of out. Source: Dao 2023, algorithm 2.
+    Shapes as in flash_attention: q [batch, n_head, T_q, head_dim] and so on; out and lse are what
+    it gave, without a mask and with its own scale. d_out is the gradient of out.
+    Source: Dao 2023, algorithm 2.
     Raises ValueError for a tile without a row or a column.
     """
     block = _fitting_block(q.shape[0] * q.shape[1])

@@ -137,13 +137,16 @@ def attention_one_pass(
 
 
 def exp_below(x: Tensor, m: Tensor) -> Tensor:
-    """Return exp(x - m) for x <= m, and 0 where m is -inf: there the difference would be NaN."""
+    """Return exp(x - m) for x <= m, and 0 where m is -inf: there the difference would be NaN.
+
+    x is [..., n] or [...], and m broadcasts to it.
+    """
     # A stand-in for m is used in the exponent only. Kept as m, it would drown later scores.
     return (x - m.masked_fill(m == -math.inf, 0.0)).exp()
 
 
 def widened(x: Tensor) -> Tensor:
-    """Return x, as float32 where its own dtype is too narrow to add up many numbers."""
+    """Return x, of any shape, as float32 where its dtype is too narrow to add up many numbers."""
     return x.float() if x.dtype in NARROW else x
 
 

@@ -247,6 +247,7 @@ def _sixteenths(values: Tensor) -> Tensor:
 
 
 def causal(seq_q: int, seq_k: int) -> Tensor:
+    """Where query i may see key j, the last query being the newest token: bool [seq_q, seq_k]."""
     return torch.ones(seq_q, seq_k, dtype=torch.bool).tril(seq_k - seq_q)
 
 

@@ -60,7 +60,7 @@ def says(model: MiniLM | SmolLM2, ablate: Collection[Head] = ()) -> tuple[list[s
 
 
 def packed(weights: Tensor) -> str:
-    """Return weights from 0 to 1 as letters that a JSON file may hold."""
+    """Return weights from 0 to 1, of any shape, as letters that a JSON file may hold."""
     shares = np.rint(weights.double().numpy() * WHOLE).astype("<u2")
     return base64.b64encode(zlib.compress(shares.tobytes(), 9)).decode("ascii")
 

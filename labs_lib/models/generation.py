@@ -36,9 +36,9 @@ def stream(
 ) -> Iterator[int]:
     """Yield the likeliest next token again and again, until the text ends or max_new are written.
 
-    With `cached`, each pass reads the one new token only; else the whole text anew, as in a copy of
-    the course that leaves the cache to its student. Raises ValueError for an empty prompt, for
-    several texts, and for max_new below 0.
+    The prompt is a text or token ids [1, seq]. With `cached`, each pass reads the one new token
+    only; else the whole text anew, as in a copy of the course that leaves the cache to its student.
+    Raises ValueError for an empty prompt, for several texts, and for max_new below 0.
     """
     ids = model.ids(prompt) if isinstance(prompt, str) else prompt
     if ids.ndim != 2 or ids.shape[0] != 1:

@@ -143,7 +143,7 @@ def _rises(model: SmolLM2, ids: Tensor, layers: Sequence[int]) -> Tensor:
 
 
 def order(scores: Tensor) -> list[Head]:
-    """Return all (layer, head) pairs, the least important first."""
+    """Return all (layer, head) pairs of scores [n_layer, n_head], the least important first."""
     n_head = scores.shape[1]
     return [divmod(i, n_head) for i in scores.flatten().argsort(stable=True).tolist()]
 
@@ -160,6 +160,6 @@ def pruning_curve(question: Question, least: Sequence[Head], counts: Sequence[in
 
 
 def rank_agreement(a: Tensor, b: Tensor) -> float:
-    """Return Spearman's rank correlation of two scores of the same heads."""
+    """Return Spearman's rank correlation of two scores [n_layer, n_head] of the same heads."""
     ranks = torch.stack([s.flatten().argsort().argsort().double() for s in (a, b)])
     return float(torch.corrcoef(ranks)[0, 1])

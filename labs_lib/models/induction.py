@@ -66,7 +66,7 @@ def head_scores(model: Model, rows: Tensor, after: int = 1) -> Tensor:
 
 
 def best_heads(scores: Tensor, count: int) -> list[Head]:
-    """Return the (layer, head) pairs with the highest scores, the best first."""
+    """Return the (layer, head) pairs of the highest scores [n_layer, n_head], best first."""
     return [divmod(int(i), scores.shape[1]) for i in scores.flatten().topk(count).indices]
 
 
@@ -79,7 +79,7 @@ def other_heads(
 
 
 def copy_losses(model: SmolLM2, rows: Tensor, ablate: Collection[Head] = ()) -> tuple[float, float]:
-    """Return the loss in nats on the first copies and on the second, for rows of two copies."""
+    """Return the loss in nats on the first copies and on the second, for rows [rows, 2 * copy]."""
     half = rows.shape[1] // 2
     losses = _losses(model, rows, ablate)  # [rows, seq - 1]
     return float(losses[:, : half - 1].mean()), float(losses[:, half:].mean())

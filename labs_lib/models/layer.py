@@ -41,6 +41,7 @@ class Shape:
 
     @property
     def group(self) -> int:
+        """How many query heads share a key/value head."""
         return self.n_head // self.n_kv_head
 
 

@@ -42,6 +42,9 @@ def outliers(model: Model, text: str) -> dict[str, list[float]]:
 
 
 def int8_and_back(x: Tensor, shared: tuple[int, ...]) -> Tensor:
-    """Return x through whole numbers from -127 to 127; numbers along `shared` have one scale."""
+    """Return x, of any shape, through whole numbers from -127 to 127.
+
+    Numbers along the axes `shared` have one scale.
+    """
     step = x.abs().amax(shared, keepdim=True).clamp_min(1e-12) / LEVELS
     return (x / step).round() * step

@@ -7,7 +7,6 @@ weight that falls on the mask, mean over the queries that have a True at all.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -62,7 +61,7 @@ def scores_on(weights: Tensor, mask: Tensor) -> Tensor:
 
 
 def by_chance(mask: Tensor, causal: bool) -> float:
-    """Return what a head scores that spreads its weight evenly over what it may see."""
+    """Return what a head that spreads its weight evenly scores on a mask [seq, seq]."""
     may = visible(len(mask), causal).float()
     return float(scores_on(may / may.sum(dim=-1, keepdim=True), mask))
 
@@ -132,11 +131,6 @@ def untrained(model: Which, seed: int = 0) -> Which:
         else:
             empty.data = torch.empty_like(trained).normal_(0.0, CONTROL_STD, generator=generator)
     return control
-
-
-def entropy_in_words(nats: float) -> str:
-    """Return an entropy as the number of keys that an even row of that entropy would have."""
-    return f"as wide as {math.exp(nats):.1f} keys"
 
 
 def _tokens(model: Model, text: str) -> list[str]:

@@ -32,7 +32,7 @@ def share_on_first(model: Model, text: str, token: str) -> float:
 
 
 def bracket_masks(tokens: Sequence[str]) -> dict[str, Tensor]:
-    """Return where a bracket's partner is, and where brackets of the other sort are that aren't."""
+    """Return where a bracket's partner is, and where others of its sort are: bool [seq, seq]."""
     seq, opened = len(tokens), []
     partner, others = (torch.zeros(seq, seq, dtype=torch.bool) for _ in range(2))
     marks = [token.strip() for token in tokens]

@@ -167,7 +167,7 @@ def silence_question(name: str, model: Either) -> importance.Question:
 
 
 def plain(values: Tensor) -> list:
-    """Return a tensor as nested lists of rounded numbers."""
+    """Return a tensor of any shape as nested lists of rounded numbers."""
     return [rounded(v) if isinstance(v, float) else plain(torch.tensor(v)) for v in values.tolist()]
 
 

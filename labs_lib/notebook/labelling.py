@@ -24,6 +24,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Cell:
+    """A cell of a handed-in notebook: where it stands, and what it was found to be."""
+
     number: int
     source: str
     role: str  # answer, check, setup, demo, prose, helper (unknown code) or text (unknown prose)

@@ -44,7 +44,7 @@ class ByteText:
         return ByteModel(self, attend)
 
     def loss(self, model: "ByteModel", generator: torch.Generator) -> Tensor:
-        """Return the mean cross-entropy in nats a byte on random windows of the training part."""
+        """Return the mean cross-entropy in nats a byte, a scalar, on random training windows."""
         train, _ = text_parts()
         starts = torch.randint(len(train) - self.context, (self.batch,), generator=generator)
         return window_loss(model, train, starts, self.context)
@@ -112,7 +112,10 @@ class Block(nn.Module):
 
 
 def window_loss(model: ByteModel, text: Tensor, starts: Tensor, context: int) -> Tensor:
-    """Return the mean loss in nats a byte on the windows of `context` bytes at `starts`."""
+    """Return the mean loss in nats a byte, a scalar, on windows of `context` bytes of text [n].
+
+    starts is [batch], the place where each window begins.
+    """
     windows = text[starts[:, None] + torch.arange(context + 1)]
     logits = model(windows[:, :-1])
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
@@ -125,7 +128,7 @@ def text_path() -> Path:
 
 @cache
 def text_parts() -> tuple[Tensor, Tensor]:
-    """Return the training part and the held-out part of the text as token ids."""
+    """Return the training part and the held-out part of the text as token ids, [n] each."""
     ids = torch.frombuffer(bytearray(text_path().read_bytes()), dtype=torch.uint8).long()
     blocks = ids.split(BLOCK)
     held_out = [block for i, block in enumerate(blocks) if i % HELD_OUT_EVERY == 0]

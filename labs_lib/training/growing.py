@@ -93,7 +93,7 @@ def role_scores(model: ByteModel, windows: Tensor) -> dict[str, Tensor]:
 
 
 def chance_scores(windows: Tensor) -> dict[str, float]:
-    """Return what a head scores in each role that spreads its weight evenly."""
+    """Return what an even head scores in each role on windows [batch, seq + 1] of bytes."""
     tokens = windows[:, :-1]
     may = torch.ones(tokens.shape[1], tokens.shape[1]).tril()
     even = (may / may.sum(dim=-1, keepdim=True)).expand(len(tokens), 1, -1, -1)

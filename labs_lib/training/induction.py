@@ -126,7 +126,7 @@ class Induction:
         return every.gather(1, index), (place > period) & ~jump, place < period
 
     def loss(self, model: AttentionOnly, generator: torch.Generator) -> Tensor:
-        """Return the mean cross-entropy in nats of a fresh batch, over all places."""
+        """Return the mean cross-entropy in nats, a scalar, of a fresh batch, over all places."""
         tokens, _, _ = self.sample(self.batch, generator)
         return F.cross_entropy(model(tokens[:, :-1]).transpose(1, 2), tokens[:, 1:])
 

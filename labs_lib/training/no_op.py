@@ -28,7 +28,8 @@ FIRST = ("nothing", "a mark", "an ordinary token")
 def softmax_or_nothing(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return attention whose rows may add up to less than 1: one more score, 0, without a key.
 
-    Source: Miller 2023, "Attention Is Off By One"; no mask is used here.
+    q, k, v and the answer are [batch, n_head, seq, head_dim]; no mask is used here.
+    Source: Miller 2023, "Attention Is Off By One".
     """
     k, v = (functional.pad(t, (0, 0, 0, 1)) for t in (k, v))  # a key of zeros scores 0, says 0
     return functional.scaled_dot_product_attention(q, k, v)
@@ -102,7 +103,7 @@ class NoOp:
         return keys[:, :-1], values, query, slot, present
 
     def loss(self, model: Asker, generator: torch.Generator) -> Tensor:
-        """Return the mean squared error of a fresh batch, over all numbers of the answer."""
+        """Return the mean squared error, a scalar, of a fresh batch, over all numbers."""
         keys, values, query, slot, present = self.sample(self.batch, generator)
         return (
             (model(keys, values, query) - self._wanted(model, values, slot, present))

@@ -20,7 +20,10 @@ TEST_SEED = 10_000  # no training seed comes near it
 
 
 def uniform(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Return the mean of the values for each query: attention that cannot choose, as a control."""
+    """Return the mean of the values for each query, as a control: attention that cannot choose.
+
+    q, k, v and the answer are [batch, n_head, seq, head_dim].
+    """
     return v.mean(dim=-2, keepdim=True).expand(*q.shape[:3], v.shape[-1])
 
 
@@ -93,7 +96,7 @@ class TwoRules:
         return keys, values, query[:, None], slot, by_key
 
     def loss(self, model: Retriever, generator: torch.Generator) -> Tensor:
-        """Return the mean cross-entropy in nats of a fresh batch."""
+        """Return the mean cross-entropy in nats, a scalar, of a fresh batch."""
         keys, values, query, slot, _ = self.sample(self.batch, generator)
         target = values.gather(1, slot[:, None])
         return F.cross_entropy(model(keys, values, query).flatten(0, 1), target.flatten())
@@ -148,7 +151,7 @@ class TwoTargets:
         return keys, values, query, slots
 
     def loss(self, model: Retriever, generator: torch.Generator) -> Tensor:
-        """Return the mean cross-entropy in nats; in a set, each of the two values has half."""
+        """Return the mean cross-entropy in nats, a scalar; in a set, each value has half."""
         keys, values, query, slots = self.sample(self.batch, generator)
         target = values.gather(1, slots)
         logits = model(keys, values, query)  # [batch, 2 or 1, N_VALUE]

@@ -79,7 +79,7 @@ def numbers(
 
 
 def play(scores: Tensor, values: Tensor, block: int, way: str = RESCALES[0]) -> list[State]:
-    """The state before the first block and after each.
+    """The state before the first block and after each, for scores [n_head, n_key].
 
     A key counts exp(score - what it is measured against), and l and o are sums of that. Where a
     way corrects a sum, that is the largest score of now; where it doesn't, the largest of the
@@ -102,7 +102,7 @@ def play(scores: Tensor, values: Tensor, block: int, way: str = RESCALES[0]) -> 
 
 
 def play_own(merge: Merge, scores: Tensor, values: Tensor, block: int) -> list[State] | str:
-    """The states that a student's merge makes, or a sentence where it makes none."""
+    """The states that a student's merge makes of scores [n_head, n_key], or why it makes none."""
     states = [_empty(values)]
     for start in range(0, N_KEY, block):
         new = _alone(scores, values, start, min(start + block, N_KEY))
