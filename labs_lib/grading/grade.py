@@ -123,7 +123,8 @@ def _set_of_keys(courses: Sequence[Course], level: str | None, progress: Progres
                 keys.start(course)
             for course in courses:
                 try:
-                    entries[course.lab.name] = keys.of(course).entry
+                    if entry := keys.of(course).entry:
+                        entries[course.lab.name] = entry
                 except BuildError as error:  # a lab of kernels on a machine without a compiler
                     progress.say(f"{course.lab.name} is left out: {error}")
         finally:

@@ -75,7 +75,9 @@ class Keys:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _make(self, course: Course) -> Key:
-        entry = self._ready.find(course.lab.name, key_basis(course))
+        entry = None
+        if self._ready is not None:
+            entry = self._ready.find(course.lab.name, key_basis(course))
         if entry is not None:
             folder = self.folder / course.lab.name
             folder.mkdir()
