@@ -90,9 +90,13 @@ def outcome(exercise: Exercise, status: str, *lines: str, **more) -> Outcome:
 
 
 def fingerprint(answer: Answer) -> str:
-    """Twelve letters that stand for the text of an answer; empty where there is none."""
+    """What stands for the text of an answer: 128 bits in hexadecimal; empty where there is none.
+
+    With fewer, two answers could be made that have the same one, and a mark for one would count
+    for the other.
+    """
     text = answer.source.strip()
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12] if text else ""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32] if text else ""
 
 
 def judge(key: Key, answers: Mapping[str, Answer], runs: Sequence[CellRun]) -> list[Outcome]:

@@ -12,11 +12,12 @@ from labs_lib.errors import UsageError
 from labs_lib.grading.extras import Extras, marks_beside
 from labs_lib.grading.grade import grade
 from labs_lib.grading.intake.names import Roster
-from labs_lib.grading.judge import Outcome
+from labs_lib.grading.judge import Outcome, fingerprint
 from labs_lib.grading.reports.feedback import page
 from labs_lib.grading.reports.marks import earlier_outcomes, read_marks, review_csv
 from labs_lib.grading.reports.report import RESULTS, Report, Row, grades_csv, junit_xml
 from labs_lib.grading.reports.report import write as put
+from labs_lib.notebook.matching import Answer, Piece
 
 MAXIMA = {"lab90.a": 2, "lab90.b": 1}
 HEAD = "student,exercise,points,comment,answer\n"
@@ -74,6 +75,22 @@ def earlier(one):
     return {one.exercise: json.loads(json.dumps({"answer": one.answer, "status": one.status}
             | {"mark": one.mark, "comment": one.comment, "marked_answer": one.marked_answer,
                "marked_status": one.marked_status}))}  # fmt: skip
+
+
+def test_no_two_answers_can_be_made_for_one_mark():
+    one = fingerprint(Answer("lab90.a", (Piece("def f(x): ...", 1, ""),), attempted=True))
+    assert len(one) * 4 >= 128 and fingerprint(Answer("lab90.a")) == ""
+
+
+def test_marks_of_earlier_versions_keep_counting(marks):
+    full = "0123456789abcdef0123456789abcdef"
+    found = marks(f"{HEAD}ann,lab90.a,1,,{full[:12]}\n")
+    (one,) = found.applied("ann", [outcome(answer=full)], {})
+    assert not one.stale and one.marked_answer == full
+    (other,) = found.applied("ann", [outcome(answer="f" + full[1:])], {})
+    assert "changed" in other.stale
+    (cut,) = marks(f"{HEAD}ann,lab90.a,1,,{full[:4]}\n").applied("ann", [outcome(answer=full)], {})
+    assert "changed" in cut.stale
 
 
 def test_a_changed_answer_is_flagged_until_it_is_marked_again(marks):

@@ -29,6 +29,7 @@ from ..intake.names import Roster, normal, table_of
 from ..judge import Outcome
 from .report import cell
 
+SHORT = 12  # digits of a fingerprint in marks and reports of earlier versions
 _COLUMNS = {"student", "exercise", "points", "comment", "answer", "found"}
 
 
@@ -119,6 +120,8 @@ def _marked(one: Outcome, mark: Mark, earlier: Mapping[str, Any]) -> Outcome:
     else:
         of_answer, of_status = of_answer or one.answer, one.status
     stale = ""
+    if len(of_answer) == SHORT and one.answer.startswith(of_answer):
+        of_answer = one.answer  # from now on it stands there in full
     if of_answer != one.answer:
         stale = "the answer has changed since it was marked"
     elif of_status and of_status != one.status:

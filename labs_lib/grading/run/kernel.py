@@ -7,6 +7,7 @@ from collections import Counter, deque
 from queue import Empty
 from typing import Any
 
+import psutil
 import zmq
 from jupyter_client.manager import KernelManager
 from nbval.kernel import NbvalKernelspecManager, RunningKernel
@@ -17,6 +18,8 @@ from labs_lib.grading.sandbox.provisioner import Death
 STEP_S = 0.25  # how often a kernel without a pidfd is asked whether it lives
 READY_STEP_S = 0.3
 QUEUE = 200  # messages that may wait unread in this process
+MOST_FRAMES = 1000  # of one message; the protocol's have a dozen, and one for each buffer
+MOST_GROWTH = 256 * MIB  # of this process: zmq keeps what it got of a message that doesn't end
 
 
 class KernelGone(Exception):
@@ -48,6 +51,8 @@ class WatchedKernel(RunningKernel):
         self.sent: dict[str, str | None] = {}
         self.exercise: str | None = None
         self._kept: deque[dict[str, Any]] = deque()
+        self._own = psutil.Process()
+        self._small = self._own.memory_info().rss
         self.km = KernelManager(
             kernel_name=kernel_name, kernel_spec_manager=NbvalKernelspecManager()
         )
@@ -105,6 +110,7 @@ class WatchedKernel(RunningKernel):
                     return message
             if self._monitor in ready:
                 self._cut_off()
+            self._check_size()
             if self._iopub not in ready and self._shell not in ready:
                 self._check_alive()
 
@@ -169,7 +175,12 @@ class WatchedKernel(RunningKernel):
 
     def _receive(self, channel: zmq.Socket) -> tuple[dict[str, Any] | None, int]:
         """One message and its size; None for what is no message of the protocol."""
-        frames = channel.recv_multipart()
+        frames = [channel.recv()]
+        while channel.getsockopt(zmq.RCVMORE):
+            if len(frames) >= MOST_FRAMES:
+                sentence = f"a message had more than {MOST_FRAMES} parts"
+                raise TooMuchOutput(None, sentence)
+            frames.append(channel.recv())
         size = sum(len(frame) for frame in frames)
         try:
             _, parts = self.kc.session.feed_identities(frames)
@@ -180,9 +191,16 @@ class WatchedKernel(RunningKernel):
     def _cut_off(self) -> None:
         """zmq hangs up on a message beyond MAXMSGSIZE, and so does a kernel that ends."""
         self._monitor.recv_multipart()
-        time.sleep(0.05)
-        self._check_alive()
+        for _ in range(20):  # one that ends hangs up first: on a busy machine a while before
+            time.sleep(0.05)
+            self._check_alive()
         raise TooMuchOutput(None, self._flood_sentence())
+
+    def _check_size(self) -> None:
+        """A message reaches nobody before its last part: until then no count of bytes sees it."""
+        grown = self._own.memory_info().rss - self._small
+        if grown > MOST_GROWTH:
+            raise TooMuchOutput(None, "it sent a message without an end")
 
     def _check_alive(self) -> None:
         if self.km.is_alive():
