@@ -11,11 +11,12 @@ from functools import cache
 from typing import Any
 
 from matplotlib.figure import Figure
-from torch import nn
 
 from ..models import BrokenModel, MissingModel, load
 from ..models.atlas import says
+from ..models.minilm import MiniLM
 from ..models.roles import ROLES
+from ..models.smollm2 import SmolLM2
 from .explorer import Explorer
 from .head_facts import NAMES, SHAPES, Facts, Said, facts_of, sentence
 from .head_picture import draw_atlas
@@ -96,7 +97,7 @@ class _Atlas:
 
 
 @cache
-def _load(model: str) -> nn.Module:
+def _load(model: str) -> MiniLM | SmolLM2:
     return load(model)
 
 

@@ -39,8 +39,15 @@ def _draw_scores(ax: Axes, facts: Facts, role: str) -> None:
         ax.text(0, 0.5, f"no head can look at the {role} token", transform=ax.transAxes)
         return
     title = f'{facts.title}: share of weight on "{role}"'
-    shown = {"limits": (0, 1), "show_numbers": False, "ax": ax}
-    heatmap(facts.scores[role], title=title, rows="layer", columns="head", **shown)
+    heatmap(
+        facts.scores[role],
+        title=title,
+        rows="layer",
+        columns="head",
+        limits=(0, 1),
+        show_numbers=False,
+        ax=ax,
+    )
 
 
 def _draw_weights(ax: Axes, facts: Facts, layer: int, head: int, place: int) -> None:
@@ -66,9 +73,15 @@ def _draw_weights(ax: Axes, facts: Facts, layer: int, head: int, place: int) -> 
 
 def _draw_output(ax: Axes, facts: Facts, said: Said | None) -> None:
     names, whole, now = said or (facts.names, facts.said, None)
-    places, both = np.arange(len(names)), now is not None
-    ax.barh(places - 0.2 * both, whole, 0.36, color=COLOURS[0], label="all heads speak")
-    if both:
+    places = np.arange(len(names))
+    ax.barh(
+        places - (0.0 if now is None else 0.2),
+        whole,
+        0.36,
+        color=COLOURS[0],
+        label="all heads speak",
+    )
+    if now is not None:
         ax.barh(places + 0.2, now, 0.36, color=COLOURS[1], label="it is silent")
     ax.set_yticks(places, [name.strip() for name in names])
     ax.invert_yaxis()

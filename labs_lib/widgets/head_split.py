@@ -40,7 +40,7 @@ def head_split(
         return _draw(figure, ways[way], n_head, d_model, seq)
 
     def ask(n_head: int, d_model: int, seq: int, way: str) -> dict[str, Any] | None:
-        return _seen(split, n_head, d_model, seq) if way == OWN else None
+        return _seen(ways[OWN], n_head, d_model, seq) if way == OWN else None
 
     knobs = [
         *head_knobs(n_head, d_model),

@@ -14,10 +14,11 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..models import BrokenModel, MissingModel, load
 from ..models.induction import TEXT
+from ..models.model import Model
 from ..models.roles import weights_of
 from ..models.smollm2 import SHAPE
 from ..models.studies import recorded
@@ -151,11 +152,11 @@ def _study() -> dict[str, Any]:
 
 
 @cache
-def _load() -> nn.Module:
+def _load() -> Model:
     return load("smollm2")
 
 
-def _loaded() -> nn.Module | str:
+def _loaded() -> Model | str:
     """The model, or the sentence that says how to get it."""
     try:
         return _load()

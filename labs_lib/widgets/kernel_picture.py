@@ -87,8 +87,18 @@ def _draw_source(ax: Axes, source: str, line: int | None, around: int) -> None:
         if own:
             ax.add_patch(Rectangle((0, i - 0.5), 1, 1, color="#fff1d6", lw=0, zorder=0))
         text = text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
-        style = {"family": "DejaVu Sans Mono", "fontsize": 7, "va": "center", "clip_on": True}
         weight = "bold" if own else "normal"
         colour = COLOURS[1] if own else INK
         label = f"{first + i + 1:3d} {text}".replace("$", r"\$")
-        ax.text(0.0, i, label, color=colour, weight=weight, **style).set_in_layout(False)
+        shown_text = ax.text(
+            0.0,
+            i,
+            label,
+            color=colour,
+            weight=weight,
+            family="DejaVu Sans Mono",
+            fontsize=7,
+            va="center",
+            clip_on=True,
+        )
+        shown_text.set_in_layout(False)

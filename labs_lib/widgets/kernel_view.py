@@ -110,11 +110,13 @@ class _Played:
 
     def __init__(self, trace: Trace | TraceOf) -> None:
         self.maker = None if isinstance(trace, Trace) else trace
-        self.made: dict[tuple[int, ...], Trace] = {} if self.maker else {(): trace}
+        self.made: dict[tuple[int, ...], Trace] = {}
+        if isinstance(trace, Trace):
+            self.made[()] = trace
 
     def trace(self, values: Mapping[str, Any]) -> Trace:
         pair = (values["n_head"], values["d_model"]) if self.maker else ()
-        if pair not in self.made:
+        if self.maker and pair not in self.made:
             self.made[pair] = self.maker(*pair)
         return self.made[pair]
 

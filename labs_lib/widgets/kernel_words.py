@@ -30,7 +30,7 @@ def what_words(request: Request) -> str:
             f"{fetched} bytes moved for {wanted} wanted."
         )
     banks = request.clashes
-    worst = max(banks, key=banks.get)
+    worst = max(banks, key=banks.__getitem__)
     if request.passes == 1:
         return f"{start}; one pass through the banks, no two words of one bank."
     if banks[worst] == 1:

@@ -27,7 +27,7 @@ class Knob:
         elif kind == "choice":
             made = Enum([value for _, value in self.spec["options"]], default_value=self.value)
         else:
-            whole = all(float(part).is_integer() for part in (low, high, self.spec["step"]))
+            whole = all(float(self.spec[part]).is_integer() for part in ("low", "high", "step"))
             made = (Int if whole else Float)(self.value, min=low, max=high)
         return made.tag(sync=True)
 

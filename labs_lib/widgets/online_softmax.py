@@ -81,7 +81,7 @@ def _drawn(figure: Figure, merge: Merge | None, rescale: str, settings: dict[str
         figure.add_subplot().set_axis_off()
         return played
     head, at = min(settings["head"], n_head - 1), min(settings["step"], len(played) - 1)
-    states = [tuple(t[head].double() for t in state) for state in played]
+    states = [(m[head].double(), l[head].double(), o[head].double()) for m, l, o in played]
     moment = Moment(scores[head].double(), values[head].double(), block, at, states)
     _draw(figure, moment)
     return _sentence(moment, head, rescale)

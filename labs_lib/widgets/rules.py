@@ -59,9 +59,9 @@ def group_rule(values: Mapping[str, Any]) -> Misfit | None:
     return Misfit(why, offers, n_head, parts, "These groups don't fit", label)
 
 
-def _refused(*sizes: int) -> str | None:
+def _refused(d_model: int, n_head: int, n_kv_head: int | None = None) -> str | None:
     try:
-        AttentionConfig(*sizes)
+        AttentionConfig(d_model, n_head, n_head if n_kv_head is None else n_kv_head)
     except ValueError as error:
         return str(error)
     return None

@@ -89,7 +89,8 @@ def _sent(run: Run) -> dict[str, Any]:
 
 
 def _loss(run: Run, step: int) -> float:
-    return float(np.interp(step, *zip(*run.curve, strict=True)))
+    steps, losses = zip(*run.curve, strict=True)
+    return float(np.interp(step, steps, losses))
 
 
 def _draw(figure: Figure, run: Run, step: int, role: str) -> str:

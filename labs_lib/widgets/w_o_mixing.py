@@ -43,7 +43,7 @@ def w_o_mixing(
     ]
 
     def draw(figure: Figure, n_head: int, d_model: int, merge: str, off: str | int) -> str:
-        if off != NOBODY and off >= n_head:
+        if isinstance(off, int) and off >= n_head:
             figure.text(0.02, 0.5, f"There is no head {off}.", fontsize=11)
             return f"There is no head {off}: {n_head} heads are numbered 0 to {n_head - 1}."
         parts = _parts(contributions, n_head, d_model, merge, off)
@@ -54,7 +54,7 @@ def w_o_mixing(
         return _sentence(*parts, merge, off)
 
     def ask(n_head: int, d_model: int, merge: str, off: str | int) -> dict[str, Any] | None:
-        if contributions is None or (off != NOBODY and off >= n_head):
+        if contributions is None or (isinstance(off, int) and off >= n_head):
             return None
         parts = _parts(contributions, n_head, d_model, merge, off)
         if isinstance(parts, str):
@@ -105,7 +105,7 @@ def _parts(contributions: Any, n_head: int, d_model: int, merge: str, off: str |
     if isinstance(made, str):
         return made
     silent = heads.clone()
-    if off != NOBODY:
+    if isinstance(off, int):
         silent[:, off] = 0.0
     now = _taken_apart(contributions, silent, W_O)
     return now if isinstance(now, str) else (now[0, :, 0], made[0, :, 0])
@@ -132,7 +132,7 @@ def _draw_parts(figure: Figure, parts: Tensor, before: Tensor, merge: str, off: 
     n_head, d_model = parts.shape
     (upper, bar), (lower, empty) = figure.subplots(2, 2, height_ratios=(3, 2), width_ratios=(40, 1))
     mask = torch.ones(n_head, d_model, dtype=torch.bool)
-    if off != NOBODY:
+    if isinstance(off, int):
         mask[off] = False
     if merge == MERGES[1]:
         mask &= parts != 0  # a head can't write there: hatched, not a small number
