@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 
@@ -152,16 +153,10 @@ def make_trace(launcher, args, arch: str) -> Trace:
     kernel, grid = launcher.kernel, launcher.grid
     signature = kernel.signature
     held = [a.cpu() if isinstance(a, torch.Tensor) else a for a in args]
-    told = partial(Trace, kernel=signature.spelled, grid=grid, block=launcher.block, arch=arch)
-    pointers = [(p, a) for p, a in zip(signature.parameters, held, strict=True) if p.pointer]
-    names = [p.name for p, _ in pointers]
+    told = partial(Trace, signature.spelled, grid, launcher.block, arch=arch, source=kernel.source)
+    pointers = {p.name: a for p, a in zip(signature.parameters, held, strict=True) if p.pointer}
     if 0 in grid:
-        nothing = {name: Traffic() for name in names}
-        return told(
-            source=kernel.source, tensors=nothing, shared=Traffic(), shared_bytes=0,
-            barriers=0, lines=[], findings=[], complete=True, grouped_blocks=0,
-            tiles={p.name: untouched(p.name, a) for p, a in pointers if a.numel()},
-        )  # fmt: skip
+        return _nothing_ran(told, pointers)
     library = kernel.library(True)
     report, regions, fault = child.run(
         library, signature, held, grid, launcher.block, launcher.shared, arch,
@@ -175,8 +170,7 @@ def make_trace(launcher, args, arch: str) -> Trace:
     where = lines_of(library, wanted, kernel.source.count("\n") + 1)
     found = findings.read(report, regions, where)
     return told(
-        source=kernel.source,
-        tensors=_tensors(report, regions, names),
+        tensors=_tensors(report, regions, pointers),
         shared=_traffic(report["totals"][SHARED]),
         shared_bytes=int(report["shared_used"]),
         barriers=int(report["barriers"]),
@@ -184,9 +178,18 @@ def make_trace(launcher, args, arch: str) -> Trace:
         findings=[*found, *([findings.from_fault(fault)] if fault else [])],
         complete=fault is None,
         grouped_blocks=int(report["grouped_blocks"]),
-        tiles=_in_order(make_tiles(regions), names) if launcher.watched else {},
+        tiles=_in_order(make_tiles(regions), pointers) if launcher.watched else {},
         log=make_log(report, regions, where, _what, grid, launcher.watched),
     )
+
+
+def _nothing_ran(told: Callable[..., Trace], pointers: Mapping[str, torch.Tensor]) -> Trace:
+    """The trace of a grid without blocks."""
+    return told(
+        tensors={name: Traffic() for name in pointers}, shared=Traffic(), shared_bytes=0,
+        barriers=0, lines=[], findings=[], complete=True, grouped_blocks=0,
+        tiles={name: untouched(name, a) for name, a in pointers.items() if a.numel()},
+    )  # fmt: skip
 
 
 def _traffic(total) -> Traffic:
@@ -205,7 +208,7 @@ def _tensors(report, regions, names) -> dict[str, Traffic]:
     return dict(sorted(found.items(), key=lambda item: order[item[0].split("/")[0]]))
 
 
-def _in_order(found: dict, names: list[str]) -> dict:
+def _in_order(found: dict, names: Iterable[str]) -> dict:
     return {name: found[name] for name in names if name in found}
 
 
