@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+THREADS = "import torch; torch.set_num_threads(1)  # as each lab does"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -32,4 +34,4 @@ class Row:
         function = self.call.partition("(")[0]
         known = f"from labs_lib.widgets.{self.module or function} import {function}"
         shown = f"w_{self.name} = {self.call}\nw_{self.name}"
-        return "\n".join([known, self.start, self.own, shown])
+        return "\n".join([THREADS, known, self.start, self.own, shown])

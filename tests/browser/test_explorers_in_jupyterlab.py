@@ -164,7 +164,7 @@ def test_both_themes_and_both_widths_are_fit_to_be_read(notebook, theme, kept):
     page.wait_for_function(f"document.body.dataset.jpThemeName === '{name}'")
     plain = [row for row in EXPLORERS if not row.own]
     for width in (1000, 600):
-        page.set_viewport_size({"width": width, "height": 1600})
+        page.set_viewport_size({"width": width, "height": 1000})
         for row in plain:
             explorer = shown(notebook, row)
             assert soon(lambda now=explorer: now.evaluate(FITS), True), f"{row.name} at {width}"
