@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from observed import observe_once
 
 from labs_lib.answers import answer
 from labs_lib.checking.oracle import LiveOracle
@@ -13,23 +14,26 @@ from labs_lib.checking.verdict import FAIL, PASS, judge
 from labs_lib.exercises import exercises, labs
 
 
-@pytest.fixture(params=labs(), ids=lambda lab: lab.name)
-def stored(request, tmp_path):
-    items = exercises(request.param.number)
+@pytest.fixture(scope="module", params=labs(), ids=lambda lab: lab.name)
+def stored(request, tmp_path_factory):
+    name, items = request.param.name, exercises(request.param.number)
+    folder = tmp_path_factory.mktemp(name)
     text, arrays = pack(items, LiveOracle(), answer)
-    (tmp_path / f"{request.param.name}.json").write_text(text, encoding="utf-8")
-    (tmp_path / f"{request.param.name}.npz").write_bytes(arrays)
-    return items, StoredOracle.load(request.param.name, tmp_path), text
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    (folder / f"{name}.npz").write_bytes(arrays)
+    return items, StoredOracle.load(name, folder), text
 
 
-def test_stored_outputs_give_the_same_verdicts_as_the_answers(stored):
+def test_stored_outputs_give_the_same_verdicts_as_the_answers(stored, monkeypatch):
     items, oracle, _ = stored
     for item in items:
         known = answer(item.name)
         assert judge(item, known.reference, oracle).outcome == PASS
         for wrong in known.wrong[:: 6 if item.kind == "kernel" else 1]:
-            live = judge(item, wrong.program, LiveOracle())
-            assert judge(item, wrong.program, oracle) == live
+            with monkeypatch.context() as patch:
+                observe_once(patch, item, wrong)
+                live = judge(item, wrong.program, LiveOracle())
+                assert judge(item, wrong.program, oracle) == live
 
 
 def test_stored_choices_and_numbers_hold_no_value_and_no_open_sentence(stored):

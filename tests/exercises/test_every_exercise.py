@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from observed import observe_once
 
 from labs_lib.answers import answer
 from labs_lib.checking.kernels import KernelRuns, untouched
@@ -32,7 +33,9 @@ def test_reference_passes_its_own_check(item):
 
 
 @pytest.mark.parametrize(("item", "wrong"), programs("wrong"))
-def test_wrong_program_is_rejected_and_named(item, wrong):
+def test_wrong_program_is_rejected_and_named(item, wrong, monkeypatch):
+    if item.kind == "kernel":
+        observe_once(monkeypatch, item, wrong)
     verdict = judge(item, wrong.program, ORACLE)
     assert verdict.outcome != PASS, f"{wrong.name} passes {item.name}"
     named = verdict.mistake == wrong.name or any(
