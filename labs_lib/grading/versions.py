@@ -33,19 +33,29 @@ TABLES = {
 @cache
 def library_hash(lab: str = "") -> str:
     """All that checks and marks are made of; without what is asked after `lab`, if one is named."""
+    total = hashlib.sha256()
+    for name, digest in _digests():
+        parts = name.split("/")
+        later = re.match(r"lab\d\d", parts[1]) if parts[0] in ("exercises", "answers") else None
+        if not (later and lab and later[0] > lab):
+            total.update(name.encode() + digest)
+    return total.hexdigest()
+
+
+@cache
+def _digests() -> tuple[tuple[str, bytes], ...]:
+    """The files that decide marks, by name, each with the hash of what it holds; read once."""
     root = Path(__file__).resolve().parents[1]
     files = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file()}
     if (data() / "models.json").is_file():
         files["data/models.json"] = data() / "models.json"
-    total = hashlib.sha256()
+    found = []
     for name in sorted(files):
         parts = name.split("/")
-        later = re.match(r"lab\d\d", parts[1]) if parts[0] in ("exercises", "answers") else None
         tables = parts[0] == "grading" and not TABLES.isdisjoint([*parts[1:-1], Path(name).stem])
-        skipped = parts[0] in WITHOUT_VALUES or "__pycache__" in parts or tables
-        if not skipped and not (later and lab and later[0] > lab):
-            total.update(name.encode() + hashlib.sha256(files[name].read_bytes()).digest())
-    return total.hexdigest()
+        if parts[0] not in WITHOUT_VALUES and "__pycache__" not in parts and not tables:
+            found.append((name, hashlib.sha256(files[name].read_bytes()).digest()))
+    return tuple(found)
 
 
 @cache

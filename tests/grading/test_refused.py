@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 
-from labs_lib.grading.sandbox import refused
+from labs_lib.grading.sandbox import levels, refused
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOWED = {"x86_64": (0, 1, 9, 57, 59, 231), "aarch64": (63, 64, 222, 221, 94)}
@@ -47,3 +48,9 @@ def test_the_filter_knows_calls_from_each_other(machine):
 
 def test_a_machine_whose_calls_are_not_known_has_no_filter():
     assert refused.program("riscv64") == b""
+
+
+def test_a_machine_that_refuses_no_call_says_so_in_every_report(monkeypatch):
+    assert levels._fence_sentence().endswith("output.") == bool(refused.here())
+    monkeypatch.setattr(refused, "AVAILABLE", Path("/nowhere"))
+    assert levels._fence_sentence().endswith("had the machine's own bounds.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 from fences import MIB, Kernel, Starter, gone_within
 from jupyter_client.manager import KernelManager
@@ -15,6 +17,7 @@ from labs_lib.grading.sandbox import (
     Limits,
     Policy,
     bubblewrap,
+    tree,
     write_kernelspec,
 )
 from labs_lib.grading.sandbox.nursery import Nursery, possible
@@ -110,3 +113,31 @@ def test_forked_kernels_end_with_their_parent(tmp_path, monkeypatch):
             nursery.close()
             assert kernel.ends_within(5)
             assert gone_within(word, 2)
+
+
+@warm_only
+def test_a_forked_kernel_has_its_own_folder_for_temporary_files(tmp_path, monkeypatch):
+    with Starter("warm", tmp_path, monkeypatch)(Policy()) as kernel:
+        code = "import tempfile; print(tempfile.gettempdir(), tempfile.mkdtemp())"
+        folder, made = kernel.run(code).split()
+        assert folder == "/tmp" and made.startswith("/tmp/")
+
+
+@warm_only
+@pytest.mark.parametrize("deed", ["0", "152", "rubbish", "killed"])
+def test_who_ends_a_fence_from_inside_ends_it_for_himself_alone(tmp_path, monkeypatch, deed):
+    """As an ordinary user a kernel has the user of the shell that waits in its fence."""
+    start = Starter("warm", tmp_path, monkeypatch)
+    with start(Policy()) as kernel, start(Policy()) as other:
+        everything = [psutil.Process(pid) for pid in kernel.provisioner.everything()]
+        shell = tree.descendants(kernel.provisioner.process.pid)[-1]
+        if deed == "killed":
+            os.kill(shell, signal.SIGKILL)
+        else:
+            with open(f"/proc/{shell}/fd/0", "w", encoding="ascii") as pipe:
+                pipe.write(f"{deed}\n")
+        assert kernel.ends_within(10)
+        assert kernel.provisioner.death().status in ("crash", "timeout")
+        _, alive = psutil.wait_procs(everything, timeout=10)
+        assert all(one.status() == psutil.STATUS_ZOMBIE for one in alive if one.is_running())
+        assert other.run("print(7)") == "7"

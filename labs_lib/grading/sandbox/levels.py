@@ -8,12 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from labs_lib.grading.sandbox import bubblewrap
+from labs_lib.grading.sandbox import bubblewrap, refused
 from labs_lib.grading.sandbox.policy import Policy
 
 BUBBLEWRAP = "bubblewrap"
 PROCESS_LIMITS = "process-limits"
 LEVELS = (BUBBLEWRAP, PROCESS_LIMITS)
+
+NO_SECCOMP = (
+    "No system call was refused by number, since Linux has no seccomp here or the processor is "
+    "neither x86-64 nor ARM: memory that no process is seen to hold had the machine's own bounds."
+)
 
 
 class Level(NamedTuple):
@@ -58,10 +63,13 @@ def _obstacle(python: Path) -> str | None:
 
 def _fence_sentence() -> str:
     user = "as a user of its own" if os.getuid() == 0 else "without any capability"
-    return (
+    told = (
         f"Student code ran in bubblewrap, {user}: no network, a read-only system, a private home, "
         "and limits on time, memory, processes, files and output."
     )
+    if refused.here():
+        return told
+    return f"{told} {NO_SECCOMP}"
 
 
 def _limits_sentence(reason: str) -> str:
