@@ -5,6 +5,7 @@ from .given import NotGiven, given
 from .hints import hint
 from .lab import begin_lab
 from .predictions import predict, recall
+from .yours import yours
 
 __all__ = [
     "CheckFailed",
@@ -15,4 +16,5 @@ __all__ = [
     "hint",
     "predict",
     "recall",
+    "yours",
 ]

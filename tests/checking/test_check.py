@@ -22,6 +22,7 @@ from labs_lib.checking import (
     predict,
     progress,
     recall,
+    yours,
 )
 from labs_lib.checking.check import graded_text
 from labs_lib.checking.lab import _UndefinedIsNone
@@ -124,6 +125,23 @@ def test_nothing_is_kept_in_solutions_nor_where_state_is_off(tmp_path, monkeypat
     (tmp_path / "solutions").mkdir()
     monkeypatch.chdir(tmp_path / "solutions")
     assert progress.folder() is None
+
+
+def test_a_demonstration_of_ones_own_program_says_what_is_missing(monkeypatch, capsys):
+    def told(error):
+        with yours("lab02.split_heads"):
+            raise error
+        return capsys.readouterr().out
+
+    for unwritten in (NotImplementedError(), NameError(name="split_heads")):
+        assert told(unwritten) == "write split_heads first, then run this cell again\n"
+    wrong = told(AttributeError("'NoneType' object has no attribute 'mT'\nand more"))
+    assert "needs a right split_heads" in wrong and 'check("lab02.split_heads", …)' in wrong
+    assert "AttributeError: 'NoneType' object has no attribute 'mT'\n" in wrong
+    assert "AssertionError\n" in told(AssertionError())
+    monkeypatch.setenv("LABS_NBVAL", "1")
+    with pytest.raises(AttributeError):
+        told(AttributeError("a solution's own fault is never hidden"))
 
 
 def test_hints_come_one_at_a_time(capsys):

@@ -1,0 +1,36 @@
+"""`yours`: a demonstration that runs a student's own program, which may not be right yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from ..exercises import exercise
+from ..nbval_plugin import VARIABLE as UNDER_NBVAL
+
+
+@contextmanager
+def yours(name: str) -> Generator[None]:
+    """What stands below runs the student's own program of an exercise.
+
+    While it isn't written, a line says so. If it is wrong, so that the demonstration stops, a
+    line says where it stopped; under nbval the error goes on, so that a solution's can't be missed.
+
+    Raises:
+        UnknownExercise: if there is no exercise of that name.
+    """
+    called = exercise(name).called
+    try:
+        yield
+    except Exception as error:
+        unwritten = isinstance(error, NameError) and error.name == called
+        if unwritten or isinstance(error, NotImplementedError):
+            print(f"write {called} first, then run this cell again")
+            return
+        if os.environ.get(UNDER_NBVAL):
+            raise
+        first, *_ = [*str(error).split("\n"), ""]
+        said = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        print(f"this needs a right {called}, and with yours it stops:\n    {said[:200]}")
+        print(f'once check("{name}", …) says PASS, run this cell again')
