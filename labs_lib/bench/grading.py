@@ -90,7 +90,8 @@ def _beside(ours: Spent, students: int, theirs: Rate | None) -> Row:
     each = ours.clock / students
     more = (("a minute", f"{60 / each:.0f}"), ("processor", f"{ours.processor / students:.2f} s"))
     what = f"one of {students} submissions of lab {LAB}, the lab's key included"
-    return _held_against(what, each, more, theirs and theirs.of(students), students == CLASSES[-1])
+    peer = None if theirs is None else theirs.of(students)
+    return _held_against(what, each, more, peer, students == CLASSES[-1])
 
 
 def _without_start(ours: Rate, theirs: Rate | None) -> Row:
@@ -99,7 +100,8 @@ def _without_start(ours: Rate, theirs: Rate | None) -> Row:
     if theirs is not None:
         more += (("nbgrader's processor", f"{theirs.processor:.2f} s"),)
     what = f"one submission more of lab {LAB}, without what happens once"
-    return _held_against(what, ours.each, more, theirs and theirs.each, asked=True)
+    peer = None if theirs is None else theirs.each
+    return _held_against(what, ours.each, more, peer, asked=True)
 
 
 def _held_against(
