@@ -1,7 +1,7 @@
 """Where things lie: the course's folder, the student's own state inside it, the models beside it.
 
 `LABS_HOME` moves the course's folder, `LABS_STATE` the state (`off` keeps nothing), `LABS_MODELS`
-the pretrained models.
+the pretrained models, `LABS_GRADING_CACHE` what a grader makes ahead.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ def models() -> Path:
 
 def grading_cache() -> Path:
     """The folder of what a grader makes ahead for itself: an instructor's, never a student's."""
+    override = os.environ.get("LABS_GRADING_CACHE")
+    if override:
+        return Path(override).expanduser().absolute()
     return _user_cache() / "attention-labs" / "grading"
 
 

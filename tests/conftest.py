@@ -1,4 +1,4 @@
-"""What all tests share: one torch thread, and a state folder that is nobody's."""
+"""What all tests share: one torch thread, and folders of state that are nobody's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("LABS_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("LABS_GRADING_CACHE", str(tmp_path / "keys made ahead"))
     monkeypatch.delenv("LABS_RUN", raising=False)
     monkeypatch.delenv("LABS_NBVAL", raising=False)
 

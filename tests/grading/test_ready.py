@@ -31,7 +31,7 @@ ONE = ReadySet(7, {"lab00": ENTRY})
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(ready, "grading_cache", lambda: tmp_path / "cache" / "grading")
+    monkeypatch.setenv("LABS_GRADING_CACHE", str(tmp_path / "cache" / "grading"))
     return tmp_path / "cache" / "grading"
 
 

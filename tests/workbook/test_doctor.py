@@ -74,6 +74,20 @@ def test_kernel_of_another_environment_is_noticed(monkeypatch):
     assert sys.executable in found.how
 
 
+def test_linux_that_refuses_no_system_call_is_named_with_the_page_that_says_what_that_means(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(doctor.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(shutil, "which", lambda name, *a, **k: f"/usr/bin/{name}")
+    monkeypatch.setattr(doctor, "_fails", lambda command: False)
+    monkeypatch.setattr(doctor, "SECCOMP", tmp_path / "none")
+    found = doctor._sandbox()
+    assert (found.state, "no seccomp" in found.found) == (doctor.OPTIONAL, True)
+    assert "docs/trust.md" in found.how
+    monkeypatch.setattr(doctor, "SECCOMP", tmp_path)
+    assert doctor._sandbox().state == doctor.OK
+
+
 def test_a_look_that_fails_costs_its_own_row_only(monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("no such sensor")
