@@ -275,7 +275,7 @@ class _Memory:
         self._watcher.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(0.2):
+        while not self._over.wait(0.5):  # each look takes the processor, too
             total = 0
             for process in psutil.Process().children(recursive=True):
                 if process.pid not in self._parents:

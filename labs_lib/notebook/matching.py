@@ -64,19 +64,37 @@ def match(
 
 def recognised(student: Mapping[str, Any], asked: Sequence[Asked]) -> int:
     """How many of the exercises a notebook has any trace of; tells which lab it is of."""
-    wanted = {item.name: item for item in asked}
-    stubs = {text_hash(item.stub): item.name for item in asked}
-    seen = set()
-    for cell in student["cells"]:
-        source, own_id = cell["source"], str(cell.get("id", ""))
-        seen |= {exercise_name(cell), checked_call(source), stubs.get(text_hash(source), "")}
+    return recognised_by_lab(student, {"": asked})[""]
+
+
+def recognised_by_lab(
+    student: Mapping[str, Any], asked: Mapping[str, Sequence[Asked]]
+) -> dict[str, int]:
+    """The same for several labs, by name: each cell is read once for all of them."""
+    told = [
+        (cell["source"], str(cell.get("id", "")), exercise_name(cell), checked_call(cell["source"]))
+        for cell in student["cells"]
+    ]
+    hashes = {text_hash(source) for source, *_ in told}
+    named = {name for _, _, *names in told for name in names}
+    return {lab: _traces(told, hashes, named, items) for lab, items in asked.items()}
+
+
+def _traces(
+    told: Sequence[tuple[str, str, str, str]],
+    hashes: set[str],
+    named: set[str],
+    asked: Sequence[Asked],
+) -> int:
+    seen = named | {item.name for item in asked if text_hash(item.stub) in hashes}
+    for source, own_id, *_ in told:
         seen.update(
             item.name
             for item in asked
             if own_id.startswith(item.name.replace(".", "-") + "-")
             or (item.short in source and binds(source, item.short, as_function=item.is_function))
         )
-    return len(seen & set(wanted))
+    return len(seen & {item.name for item in asked})
 
 
 def _claims(cells: list[Cell], known: Known) -> tuple[dict[str, list[Cell]], dict[str, list[Cell]]]:

@@ -15,7 +15,7 @@ from ...exercises import labs
 from ...notebook import reading
 from ...notebook.bindings import MAX_CHARS
 from ...notebook.cells import info
-from ...notebook.matching import match, recognised
+from ...notebook.matching import match, recognised_by_lab
 from ..course import Course
 from .collect import Handed, Submission
 
@@ -114,7 +114,7 @@ def look(file: Handed) -> Candidate:
     """Read a file and tell which lab it is of. Raises Unreadable."""
     every = _every()
     found = _readable(file)
-    scores = {c.lab.name: recognised(found.notebook, c.asked) for c in every}
+    scores = recognised_by_lab(found.notebook, {c.lab.name: c.asked for c in every})
     own = found.notebook.metadata.get("labs")
     own = own.get("lab") if isinstance(own, Mapping) else None
     best = max(scores, key=lambda name: (scores[name], name == own))

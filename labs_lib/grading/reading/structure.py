@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ...checking.kernels import read as read_kernel
 from ...checking.syntax import read
 from ...exercises.kit import Exercise
-from ...notebook.bindings import binds, is_cuda, parse, used_names
+from ...notebook.bindings import MAX_CHARS, binds, is_cuda, parse, used_names
 from ...notebook.matching import Answer, Piece
 from .kernel_text import doubts
 from .transplant import kernel_text
@@ -125,18 +126,22 @@ def _patches(source: str) -> bool:
 
 def _meddling(texts: Sequence[str]) -> set[str]:
     """Names by which a cell can change what measures it."""
+    return {name for text in texts if len(text) <= MAX_CHARS for name in _meddles(text)}
+
+
+@lru_cache(maxsize=256)
+def _meddles(text: str) -> frozenset[str]:
     found: set[str] = set()
-    for text in texts:
-        tree = parse(text)
-        for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.Name):
-                found |= {node.id} & _MEDDLING
-            elif isinstance(node, ast.Attribute):
-                system = isinstance(node.value, ast.Name) and node.value.id == "sys"
-                found |= {node.attr} & _MEDDLING
-                found |= {"sys.modules"} if system and node.attr == "modules" else set()
-            elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                module = getattr(node, "module", "") or ""
-                words = {w for n in (module, *(a.name for a in node.names)) for w in n.split(".")}
-                found |= words & (_MEDDLING | {"checking"})
-    return found
+    tree = parse(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Name):
+            found |= {node.id} & _MEDDLING
+        elif isinstance(node, ast.Attribute):
+            system = isinstance(node.value, ast.Name) and node.value.id == "sys"
+            found |= {node.attr} & _MEDDLING
+            found |= {"sys.modules"} if system and node.attr == "modules" else set()
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = getattr(node, "module", "") or ""
+            words = {w for n in (module, *(a.name for a in node.names)) for w in n.split(".")}
+            found |= words & (_MEDDLING | {"checking"})
+    return frozenset(found)

@@ -11,7 +11,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
 
 import torch
@@ -115,8 +115,14 @@ def inner_modules() -> frozenset[str]:
     return frozenset(held - _USUAL - set(dir(torch.Tensor)))
 
 
-def rebound(text: str) -> set[str]:
+def rebound(text: str) -> frozenset[str]:
     """Every name that a text may bind outside of its functions, by whatever statement."""
+    return frozenset(bound_names(text)) if len(text) > MAX_CHARS else _rebound(text)
+
+
+@lru_cache(maxsize=256)
+def _rebound(text: str) -> frozenset[str]:
+    """Kept, since each of a notebook's exercises looks at all of its answers."""
     tree = parse(text)
     names = bound_names(text)
     waiting: list[ast.AST] = [tree] if tree is not None else []
@@ -131,7 +137,7 @@ def rebound(text: str) -> set[str]:
             names |= {node.rest} if node.rest else set()
         if not isinstance(node, (*_DEFINITIONS, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
-    return names
+    return frozenset(names)
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
