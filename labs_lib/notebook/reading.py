@@ -218,17 +218,55 @@ def _plain(text: str) -> str:
 def _notebook_metadata(raw: Any) -> dict[str, Any]:
     kept = _clean(raw, _DEEPEST) if isinstance(raw, Mapping) else {}
     kept.pop("widgets", None)
-    return kept
+    return {name: value for name, value in kept.items() if _fits(_OF_NOTEBOOK, name, value)}
+
+
+def _fits(known: Mapping[str, Callable[[Any], bool]], name: str, value: Any) -> bool:
+    """Whether nbformat's schema takes a value of metadata; it leaves other names alone."""
+    return name not in known or known[name](value)
+
+
+def _has_texts(value: Any, *names: str) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(name), str) for name in names)
+
+
+def _is_language(value: Any) -> bool:
+    given = set(value) & _OF_LANGUAGE if isinstance(value, dict) else set()
+    mode = value.get("codemirror_mode", "") if isinstance(value, dict) else None
+    return _has_texts(value, "name", *given) and isinstance(mode, (str, dict))
+
+
+_OF_LANGUAGE = {"file_extension", "mimetype", "pygments_lexer"}
+_OF_NOTEBOOK: dict[str, Callable[[Any], bool]] = {
+    "kernelspec": lambda value: _has_texts(value, "name", "display_name"),
+    "language_info": _is_language,
+    "title": lambda value: isinstance(value, str),
+    "authors": lambda value: isinstance(value, list),
+    "orig_nbformat": lambda value: type(value) is int and value >= 1,
+}
+_OF_CELL: dict[str, Callable[[Any], bool]] = {
+    "name": lambda value: isinstance(value, str) and bool(value) and "\n" not in value,
+    "collapsed": lambda value: isinstance(value, bool),
+    "scrolled": lambda value: isinstance(value, bool) or value == "auto",
+    "jupyter": lambda value: isinstance(value, dict),
+    "execution": lambda value: isinstance(value, dict) and _has_texts(value, *value),
+    "format": lambda value: isinstance(value, str),
+}
 
 
 def _cell_metadata(raw: Any) -> dict[str, Any]:
     kept = _clean(raw, _DEEPEST) if isinstance(raw, Mapping) else {}
     tags = kept.pop("tags", None)
     if isinstance(tags, list):
-        kept["tags"] = list(dict.fromkeys(tag for tag in tags if isinstance(tag, str)))
+        kept["tags"] = list(dict.fromkeys(t for t in tags if isinstance(t, str) and _is_tag(t)))
     if not isinstance(kept.get("labs", {}), dict):
         del kept["labs"]
-    return kept
+    return {name: value for name, value in kept.items() if _fits(_OF_CELL, name, value)}
+
+
+def _is_tag(text: str) -> bool:
+    """Whether nbformat takes it for a tag: not empty, without a comma."""
+    return bool(text) and "," not in text
 
 
 def _clean(value: Any, depth: int) -> Any:

@@ -202,6 +202,37 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("value", ["", 3, -1, 0.5, True, None, [], [3], {}, {"name": 3}, "a\n,b"])
+def test_metadata_of_any_shape_is_read_and_written_again(value):
+    names = "tags name collapsed scrolled jupyter execution format attachments labs slideshow"
+    for kind in ("code", "raw", "markdown"):
+        for name in names.split():
+            one = {"cell_type": kind, "source": "x", "metadata": {name: value}}
+            tagged = {"cell_type": kind, "source": "x", "metadata": {"tags": [value, "kept"]}}
+            _survives(dump({"nbformat": 4, "metadata": {}, "cells": [one, tagged]}))
+    for name in [
+        "kernelspec",
+        "language_info",
+        "title",
+        "authors",
+        "orig_nbformat",
+        "widgets",
+        "labs",
+    ]:
+        for held in (value, {"name": value}, {"name": "x", "codemirror_mode": value}):
+            _survives(dump({"nbformat": 4, "metadata": {name: held}, "cells": []}))
+
+
+def test_metadata_that_fits_is_kept():
+    spec = {"name": "python3", "display_name": "Python 3"}
+    cell = {"cell_type": "code", "source": "x"}
+    cell["metadata"] = {"tags": ["a", "a,b", ""], "collapsed": True, "scrolled": "auto", "mine": 3}
+    content = {"nbformat": 4, "metadata": {"kernelspec": spec, "title": 3}, "cells": [cell]}
+    found = read(dump(content)).notebook
+    assert found.metadata == {"kernelspec": spec}
+    assert found.cells[0].metadata == cell["metadata"] | {"tags": ["a"]}
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=300))
 def test_random_bytes_never_raise_anything_but_unreadable(content):
