@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,13 @@ from ..intake.names import file_names
 from ..judge import Outcome
 from .feedback import page
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 MADE_BY = "labs grade"
 RESULTS = "results.json"
-_WRITERS = 20
 # Signs that begin a formula, also as they are written among wide letters.
 _FORMULA = re.compile("[\t\r\n]|\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 _IN_ANOTHER_CELL = re.compile('([;\t\r\n][\\s"]*)([=+\\-@\uff1d\uff0b\uff0d\uff20])')
@@ -137,33 +141,45 @@ def write(report: Report, out: Path) -> None:
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    old = building.with_name(building.name + ".old")
     try:
         for name, content in _files(report).items():
             file = building / name
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content)
         building.chmod(0o755)
-        _put_in_place(building, out, old)
+        with _alone_in(out.parent):
+            _put_in_place(building, out)
     finally:
-        if old.exists() and not out.exists():
-            os.replace(old, out)
-        shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _put_in_place(building: Path, out: Path, old: Path) -> None:
-    """Rename a finished report into its place; another run may do the same at the same time."""
-    for tried in range(_WRITERS):
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(out, old)
-        try:
-            os.replace(building, out)
-            return
-        except OSError:  # another report came between
-            if tried == _WRITERS - 1:
-                raise
-            shutil.rmtree(old, ignore_errors=True)
+def _put_in_place(building: Path, out: Path) -> None:
+    """Rename a finished report into its place; where that fails, the earlier one is back."""
+    old = building.with_name(building.name + ".old")
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(out, old)
+    try:
+        os.replace(building, out)
+    except BaseException:
+        if old.exists():
+            os.replace(old, out)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Generator[None, None, None]:
+    """Hold a folder against every other run that writes a report into it."""
+    if fcntl is None:
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks: one run at a time
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def grades_csv(report: Report) -> str:
