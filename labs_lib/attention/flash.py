@@ -30,13 +30,13 @@ def flash_attention(
     block_k: int | None = None,
     return_lse: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Return softmax(q kᵀ scale) v tile by tile: [batch, n_head, T_q, d_v].
+    """Return softmax(q kᵀ scale) v tile by tile: [batch, n_head, seq_q, d_v].
 
-    q is [batch, n_head, T_q, head_dim], k [batch, n_kv_head, T_k, head_dim] and v
-    [batch, n_kv_head, T_k, d_v]; query head h reads key/value head h // (n_head // n_kv_head) in
-    place. `causal` lets query i see key j <= i + T_k - T_q and skips the tiles above; `mask` is
-    bool, True = may attend, and broadcasts to [batch, n_head, T_q, T_k]. `scale` is
-    1/sqrt(head_dim) by default. With `return_lse` the log-sum-exp [batch, n_head, T_q] comes too,
+    q is [batch, n_head, seq_q, head_dim], k [batch, n_kv_head, seq_k, head_dim] and v
+    [batch, n_kv_head, seq_k, d_v]; query head h reads key/value head h // (n_head // n_kv_head) in
+    place. `causal` lets query i see key j <= i + seq_k - seq_q and skips the tiles above; `mask` is
+    bool, True = may attend, and broadcasts to [batch, n_head, seq_q, seq_k]. `scale` is
+    1/sqrt(head_dim) by default. With `return_lse` the log-sum-exp [batch, n_head, seq_q] comes too,
     in float32 or wider; it has a gradient as the output has. A query that may attend to nothing
     gets zeros and -inf. float16 and bfloat16 are multiplied and added up in float32. A tile has
     block_q queries and block_k keys; by default 512 each, fewer where there are many heads.
@@ -67,7 +67,7 @@ def flash_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of q, k and v from out's, with the weights made anew from lse.
 
-    Shapes as in flash_attention: q [batch, n_head, T_q, head_dim] and so on; out and lse are what
+    Shapes as in flash_attention: q [batch, n_head, seq_q, head_dim] and so on; out and lse are what
     it gave, without a mask and with its own scale. d_out is the gradient of out.
     Source: Dao 2023, algorithm 2.
     Raises ValueError for a tile without a row or a column.
@@ -89,7 +89,7 @@ class Tile(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How T_q queries and T_k keys are cut into tiles, and whether the causal limit holds."""
+    """How seq_q queries and seq_k keys are cut into tiles, and whether the causal limit holds."""
 
     seq_q: int
     seq_k: int
@@ -251,7 +251,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ValueError(f"{shapes}: each is [batch, n_head, seq, head_dim]")
     if not (q.shape[0] == k.shape[0] == v.shape[0] and k.shape[1:3] == v.shape[1:3]):
-        raise ValueError(f"{shapes}: batch is the same for all, n_kv_head and T_k for k and v")
+        raise ValueError(f"{shapes}: batch is the same for all, n_kv_head and seq_k for k and v")
     if q.shape[3] != k.shape[3] or q.shape[3] < 1:
         raise ValueError(f"{shapes}: a query and a key have the same head_dim, 1 or more")
     if k.shape[1] < 1 or q.shape[1] % k.shape[1]:

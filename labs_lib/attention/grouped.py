@@ -15,18 +15,18 @@ from labs_lib.config import divisors, nearest_n_head
 def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the answers of n_head query heads that share n_kv_head keys and values.
 
-    q is [batch, n_head, T_q, head_dim], k [batch, n_kv_head, T_k, head_dim] and v
-    [batch, n_kv_head, T_k, d_v]; mask is bool, True = may attend, and broadcasts to
-    [batch, n_head, T_q, T_k]. Query head h reads key/value head h // (n_head // n_kv_head). The
-    result is [batch, n_head, T_q, d_v]. The queries of a group are laid under one another, so that
-    k and v are never repeated; a query that may attend to nothing gets zeros.
+    q is [batch, n_head, seq_q, head_dim], k [batch, n_kv_head, seq_k, head_dim] and v
+    [batch, n_kv_head, seq_k, d_v]; mask is bool, True = may attend, and broadcasts to
+    [batch, n_head, seq_q, seq_k]. Query head h reads key/value head h // (n_head // n_kv_head). The
+    result is [batch, n_head, seq_q, d_v]. The queries of a group are laid under one another, so
+    that k and v are never repeated; a query that may attend to nothing gets zeros.
     Raises ValueError when n_kv_head does not divide n_head or the widths differ.
     """
     group = _group_size(q, k, v)
     batch, n_head, seq_q, head_dim = q.shape
     n_kv_head, seq_k = k.shape[1:3]
     rows = q.reshape(batch, n_kv_head, group * seq_q, head_dim)  # rows: head by head in a group
-    scores = rows @ k.mT / math.sqrt(head_dim)  # [batch, n_kv_head, group * T_q, T_k]
+    scores = rows @ k.mT / math.sqrt(head_dim)  # [batch, n_kv_head, group * seq_q, seq_k]
     weights = attention_weights(scores.view(batch, n_head, seq_q, seq_k), mask)
     heads = weights.view(batch, n_kv_head, group * seq_q, seq_k) @ v
     return heads.view(batch, n_head, seq_q, v.shape[-1])
@@ -56,7 +56,7 @@ def _group_size(q: Tensor, k: Tensor, v: Tensor) -> int:
         raise ValueError(f"q has head_dim {q.shape[-1]} and k has {k.shape[-1]}; they must agree")
     if k.shape[:3] != v.shape[:3]:
         raise ValueError(
-            f"k is {list(k.shape)} and v is {list(v.shape)}; batch, n_kv_head and T_k must agree"
+            f"k is {list(k.shape)} and v is {list(v.shape)}; batch, n_kv_head and seq_k must agree"
         )
     _check_groups(q.shape[1], k.shape[1])
     return q.shape[1] // k.shape[1]

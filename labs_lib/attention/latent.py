@@ -72,21 +72,21 @@ def mla_absorb(
 ) -> Tensor:
     """Return the heads' answers straight from latents; no key and no value is ever formed.
 
-    q is [batch, n_head, T_q, qk_nope_head_dim], q_rotary [batch, n_head, T_q, qk_rope_head_dim],
-    turned already; latent [batch, T_k, kv_lora_rank] and rotary_key [batch, T_k, qk_rope_head_dim]
-    are the cache; mask is bool and broadcasts to [batch, n_head, T_q, T_k]. The result is
-    [batch, n_head, T_q, v_head_dim].
+    q is [batch, n_head, seq_q, qk_nope_head_dim]; q_rotary [batch, n_head, seq_q, qk_rope_head_dim]
+    is turned already; latent [batch, seq_k, kv_lora_rank] and rotary_key
+    [batch, seq_k, qk_rope_head_dim] are the cache; mask is bool and broadcasts to
+    [batch, n_head, seq_q, seq_k]. The result is [batch, n_head, seq_q, v_head_dim].
 
     q (latent W_UK)ᵀ = (q W_UKᵀ) latentᵀ, and weights (latent W_UV) = (weights latent) W_UV: all
     heads read the one latent, as in multi-query attention. Source: section 2.1.2 and appendix C.
     """
     batch, n_head, seq_q, nope = q.shape
     W_UK, W_UV = (W.unflatten(1, (n_head, -1)).transpose(0, 1) for W in (W_UK, W_UV))
-    asked = q @ W_UK.mT  # [batch, n_head, T_q, kv_lora_rank]
+    asked = q @ W_UK.mT  # [batch, n_head, seq_q, kv_lora_rank]
     scores = _under_one_another(asked) @ latent.mT + _under_one_another(q_rotary) @ rotary_key.mT
     scores = scores / math.sqrt(nope + q_rotary.shape[-1])
     weights = attention_weights(scores.view(batch, n_head, seq_q, -1), mask)
-    found = _under_one_another(weights) @ latent  # [batch, n_head * T_q, kv_lora_rank]
+    found = _under_one_another(weights) @ latent  # [batch, n_head * seq_q, kv_lora_rank]
     return found.view(batch, n_head, seq_q, -1) @ W_UV
 
 

@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def attention_entropy(weights: Tensor) -> Tensor:
-    """Return how widely each row of weights [..., T_q, T_k] is spread, in nats: [..., T_q].
+    """Return how widely each row of weights [..., seq_q, seq_k] is spread, in nats: [..., seq_q].
 
-    0 where one key has everything, log(T_k) where all have the same.
+    0 where one key has everything, log(seq_k) where all have the same.
     """
     return torch.special.entr(weights).sum(dim=-1)
 

@@ -99,16 +99,16 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, x: Tensor, context: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        """Return [batch, T_q, d_model] for x [batch, T_q, d_in].
+        """Return [batch, seq_q, d_model] for x [batch, seq_q, d_in].
 
-        Keys and values come from context [batch, T_k, d_in], by default x itself; mask is bool,
-        True = may attend, and broadcasts to [batch, n_head, T_q, T_k].
+        Keys and values come from context [batch, seq_k, d_in], by default x itself; mask is bool,
+        True = may attend, and broadcasts to [batch, n_head, seq_q, seq_k].
         """
-        heads = self.heads(x, context, mask)  # [batch, n_head, T_q, head_dim]
+        heads = self.heads(x, context, mask)  # [batch, n_head, seq_q, head_dim]
         return _plus(apply_w_o(concat_heads(heads), self.W_O), self.b_O)
 
     def heads(self, x: Tensor, context: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-        """Return the heads' answers before W_O: [batch, n_head, T_q, head_dim]."""
+        """Return the heads' answers before W_O: [batch, n_head, seq_q, head_dim]."""
         context = x if context is None else context
         q = split_heads(_plus(x @ self.W_Q, self.b_Q), self.config.n_head)
         k = split_heads(_plus(context @ self.W_K, self.b_K), self.config.n_kv_head)

@@ -117,10 +117,10 @@ def finish(state: SoftmaxState) -> tuple[Tensor, Tensor]:
 def attention_one_pass(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, block: int = 64
 ) -> tuple[Tensor, Tensor]:
-    """Return attention's output [..., T_q, d_v] and lse [..., T_q], reading the keys once.
+    """Return attention's output [..., seq_q, d_v] and lse [..., seq_q], reading the keys once.
 
-    q is [..., T_q, head_dim], k [..., T_k, head_dim], v [..., T_k, d_v]; mask is bool, True = may
-    attend, and broadcasts to [..., T_q, T_k]. At no time more than T_q * block scores exist.
+    q is [..., seq_q, head_dim], k [..., seq_k, head_dim], v [..., seq_k, d_v]; mask is bool, True =
+    may attend, and broadcasts to [..., seq_q, seq_k]. At most seq_q * block scores exist at a time.
     Narrow inputs are computed in float32: out has the dtype of q, lse that of the computation.
     Raises ValueError for a block without a key.
     """
@@ -163,7 +163,7 @@ def _states_of_blocks(
         mask = mask.broadcast_to(*q.shape[:-1], k.shape[-2])  # a view: no n x n tensor
     for start in range(0, k.shape[-2], block):
         k_block, v_block = (widened(t[..., start : start + block, :]) for t in (k, v))
-        scores = q @ k_block.mT  # [..., T_q, block]
+        scores = q @ k_block.mT  # [..., seq_q, block]
         if mask is not None:
             scores = scores.masked_fill(~mask[..., start : start + block], -math.inf)
         m = _row_max(scores).detach()  # a shift: what it is changes no result

@@ -14,7 +14,7 @@ from .single_head import scaled_dot_product_attention
 def ablate_head(
     q: Tensor, k: Tensor, v: Tensor, W_O: Tensor, head: int, mask: Tensor | None = None
 ) -> Tensor:
-    """Return a layer's output [batch, T_q, d_model] with one head saying nothing.
+    """Return a layer's output [batch, seq_q, d_model] with one head saying nothing.
 
     q, k, v are [batch, n_head, seq, head_dim], W_O [n_head * head_dim, d_model]; mask is bool,
     True = may attend.

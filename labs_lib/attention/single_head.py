@@ -13,7 +13,7 @@ from torch import Tensor
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:
     """Return how well each query matches each key: q kᵀ / √head_dim.
 
-    q is [..., T_q, head_dim], k [..., T_k, head_dim]; the result is [..., T_q, T_k].
+    q is [..., seq_q, head_dim], k [..., seq_k, head_dim]; the result is [..., seq_q, seq_k].
     Raises ValueError when q and k differ in head_dim.
     Source: Vaswani et al. 2017, equation 1.
     """
@@ -41,7 +41,7 @@ def causal_mask(
 def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the softmax of each row of scores over the keys that it may attend to.
 
-    scores is [..., T_q, T_k]; mask is bool, True = may attend, and broadcasts against scores. A
+    scores is [..., seq_q, seq_k]; mask is bool, True = may attend, and broadcasts against scores. A
     row that may attend to nothing is all zeros, and so is its gradient.
     Raises TypeError for a mask that is not bool.
     """
@@ -49,7 +49,7 @@ def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         return scores.softmax(dim=-1)
     if mask.dtype != torch.bool:
         raise TypeError(f"mask is {mask.dtype}; it is torch.bool, where True means: may attend")
-    empty = ~mask.any(dim=-1, keepdim=True)  # [..., T_q, 1]
+    empty = ~mask.any(dim=-1, keepdim=True)  # [..., seq_q, 1]
     scores = scores.masked_fill(~mask, -math.inf)
     # Zeros stand in for an empty row, or its softmax would be NaN on the way, forth and back.
     return scores.masked_fill(empty, 0.0).softmax(dim=-1).masked_fill(empty, 0.0)
@@ -60,8 +60,8 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Return for each query the mean of the values, weighted by how well their keys match.
 
-    q is [..., T_q, head_dim], k [..., T_k, head_dim], v [..., T_k, d_v], mask bool and
-    broadcastable to [..., T_q, T_k]; the result is [..., T_q, d_v].
+    q is [..., seq_q, head_dim], k [..., seq_k, head_dim], v [..., seq_k, d_v], mask bool and
+    broadcastable to [..., seq_q, seq_k]; the result is [..., seq_q, d_v].
     Source: Vaswani et al. 2017, equation 1.
     """
     return attention_weights(attention_scores(q, k), mask) @ v

@@ -24,7 +24,7 @@ _FUNCTIONS = (
         title="how well each query matches each key: q kᵀ / √head_dim",
         stub='''
 def attention_scores(q, k):
-    """Scaled scores: q [..., T_q, head_dim], k [..., T_k, head_dim] -> [..., T_q, T_k].
+    """Scaled scores: q [..., seq_q, head_dim], k [..., seq_k, head_dim] -> [..., seq_q, seq_k].
 
     q = torch.tensor([[2., 0., 0., 0.]]);  k = torch.tensor([[3., 9., 9., 9.], [1., 0., 0., 0.]])
     attention_scores(q, k)  ->  tensor([[3., 1.]])
@@ -33,7 +33,7 @@ def attention_scores(q, k):
 ''',
         cases=score_cases,
         tolerances=SCALED,
-        axes=("batch", "n_head", "T_q", "T_k"),
+        axes=("batch", "n_head", "seq_q", "seq_k"),
         forbidden=READY_MADE,
         hints=(
             "Row i of the result belongs to query i, column j to key j. Which product of two "
@@ -76,9 +76,9 @@ def causal_mask(seq_q, seq_k=None):
         title="a whole head: scores, mask, softmax, weighted mean of the values",
         stub='''
 def scaled_dot_product_attention(q, k, v, mask=None):
-    """q [..., T_q, head_dim], k [..., T_k, head_dim], v [..., T_k, d_v] -> [..., T_q, d_v].
+    """q [..., seq_q, head_dim], k [..., seq_k, head_dim], v [..., seq_k, d_v] -> [..., seq_q, d_v].
 
-    mask: None, or bool that broadcasts to [..., T_q, T_k], True = may attend.
+    mask: None, or bool that broadcasts to [..., seq_q, seq_k], True = may attend.
     A query that may attend to nothing gets zeros: no NaN, also not in the gradient.
 
     With k all zeros every score is 0, so each query gets the plain mean of the values:
@@ -88,7 +88,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 ''',
         cases=attention_cases,
         tolerances=SCALED,
-        axes=("batch", "n_head", "T_q", "d_v"),
+        axes=("batch", "n_head", "seq_q", "d_v"),
         forbidden=READY_MADE,
         hints=(
             "Four steps in this order: scores, mask, softmax, product with v. The softmax runs "

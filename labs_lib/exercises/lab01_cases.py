@@ -107,7 +107,7 @@ def budget_cases(rng: np.random.Generator) -> list[Case]:
 
 
 def holed(rng: np.random.Generator, *shape: int) -> Tensor:
-    """A random bool mask [..., T_q, T_k] whose rows each hold at least one True and one False."""
+    """A random bool mask [..., seq_q, seq_k]; each row holds at least one True and one False."""
     mask = rng.random(shape) < 0.55
     rows = mask.reshape(-1, shape[-1])
     for row in rows:

@@ -130,9 +130,9 @@ class MultiHeadAttention(torch.nn.Module):
     key/value head h // (n_head // n_kv_head). ValueError when it is made with an n_head that
     does not divide d_model, or with an n_kv_head below 1 or that does not divide n_head.
 
-    Keys and values come from context [batch, T_k, d_model], by default x itself. mask is bool,
-    [T_q, T_k] or [batch, 1, T_q, T_k], True = may attend. x [batch, T_q, d_model] gives
-    [batch, T_q, d_model].
+    Keys and values come from context [batch, seq_k, d_model], by default x itself. mask is bool,
+    [seq_q, seq_k] or [batch, 1, seq_q, seq_k], True = may attend. x [batch, seq_q, d_model] gives
+    [batch, seq_q, d_model].
 
     MultiHeadAttention(768, 12, 4).W_K.shape  ->  [768, 256]
     MultiHeadAttention(768, 12, 0)            ->  ValueError
@@ -146,7 +146,7 @@ class MultiHeadAttention(torch.nn.Module):
 ''',
         cases=cases.layer_cases,
         call=cases.call_layer,
-        axes=("batch", "T_q", "d_model"),
+        axes=("batch", "seq_q", "d_model"),
         forbidden=(
             "torch.nn.MultiheadAttention",
             "torch.nn.functional.multi_head_attention_forward",

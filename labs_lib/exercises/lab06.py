@@ -23,7 +23,7 @@ FUNCTIONS = (
         title="how widely a row of weights is spread, in nats",
         stub='''
 def attention_entropy(weights):
-    """How widely each row is spread, in nats: [..., T_q, T_k] -> [..., T_q].
+    """How widely each row is spread, in nats: [..., seq_q, seq_k] -> [..., seq_q].
 
     The entropy, -sum of w * log(w) over the keys; a key with weight 0 adds nothing.
 
@@ -32,7 +32,7 @@ def attention_entropy(weights):
     raise NotImplementedError
 ''',
         cases=cases.entropy_cases,
-        axes=("batch", "n_head", "T_q"),
+        axes=("batch", "n_head", "seq_q"),
         hints=(
             "Which axis disappears? Each query has its own number.",
             "log(0) is -inf, and 0 * -inf is NaN. A causal mask makes many zeros.",
@@ -96,7 +96,7 @@ def sink_score(weights):
         title="a layer's output with one head silent",
         stub='''
 def ablate_head(q, k, v, W_O, head, mask=None):
-    """The layer's output when one head says nothing: [batch, T_q, d_model].
+    """The layer's output when one head says nothing: [batch, seq_q, d_model].
 
     q, k, v are [batch, n_head, seq, head_dim], W_O is [n_head * head_dim, d_model]; mask is bool,
     True = may attend. What the silent head adds to the output is zero; the others go on as before.
@@ -107,14 +107,14 @@ def ablate_head(q, k, v, W_O, head, mask=None):
     raise NotImplementedError
 ''',
         cases=cases.ablate_cases,
-        axes=("batch", "T_q", "d_model"),
+        axes=("batch", "seq_q", "d_model"),
         hints=(
             "Attend as usual first. What does each head hand to W_O, and what must the silent\n"
             "one hand over?",
             "Setting the scores to 0 doesn't silence a head: softmax of equal scores looks at\n"
             "everything. Change what comes out of the head, not what goes into the softmax.",
-            "After attention the heads are [batch, n_head, T_q, head_dim]. Put zeros at one place\n"
-            "of axis 1 of a copy, then merge and multiply by W_O.",
+            "After attention the heads are [batch, n_head, seq_q, head_dim]. Put zeros at one\n"
+            "place of axis 1 of a copy, then merge and multiply by W_O.",
         ),
         minutes=8,
     ),

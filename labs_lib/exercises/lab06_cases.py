@@ -21,7 +21,7 @@ def attention(
     std: float = 2.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Attention weights [..., T_q, T_k]: softmax of uniform scores, causal or not."""
+    """Attention weights [..., seq_q, seq_k]: softmax of uniform scores, causal or not."""
     scores = uniform(rng, *shape, std=std, dtype=dtype)
     if causal:
         may = torch.ones(shape[-2:], dtype=torch.bool).tril(shape[-1] - shape[-2])
@@ -30,7 +30,7 @@ def attention(
 
 
 def entropy_cases(rng: np.random.Generator) -> list[Case]:
-    """Weights [..., T_q, T_k], spread, masked, and rows that chose one key."""
+    """Weights [..., seq_q, seq_k], spread, masked, and rows that chose one key."""
     sure = torch.eye(5)[torch.from_numpy(rng.permutation(5))].expand(1, 2, 5, 5).clone()
     even = torch.full((1, 2, 3, 8), 1 / 8)
     return [
@@ -82,8 +82,8 @@ def ablate_cases(rng: np.random.Generator) -> list[Case]:
     def case(name, head, d_model, *, causal=False, grad=False, **sizes):
         q, k, v = qkv(rng, **sizes)
         W_O = weight(rng, q.shape[1] * q.shape[3], d_model, q.dtype)
-        T_q, T_k = q.shape[2], k.shape[2]
-        may = torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q)
+        seq_q, seq_k = q.shape[2], k.shape[2]
+        may = torch.ones(seq_q, seq_k, dtype=torch.bool).tril(seq_k - seq_q)
         return Case(name, (q, k, v, W_O, head, *((may,) if causal else ())), grad=grad)
 
     return [

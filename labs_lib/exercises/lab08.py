@@ -134,10 +134,10 @@ GROUPED = Exercise(
 def grouped_query_attention(q, k, v, mask=None):
     """The answers of n_head query heads that share n_kv_head keys and values.
 
-    q is [batch, n_head, T_q, head_dim], k [batch, n_kv_head, T_k, head_dim], v
-    [batch, n_kv_head, T_k, d_v]; mask is bool, True = may attend, [T_q, T_k] or
-    [batch, n_head, T_q, T_k]. Query head h uses key/value head h // (n_head // n_kv_head).
-    Returns [batch, n_head, T_q, d_v]. No key or value is copied for the heads that share it.
+    q is [batch, n_head, seq_q, head_dim], k [batch, n_kv_head, seq_k, head_dim], v
+    [batch, n_kv_head, seq_k, d_v]; mask is bool, True = may attend, [seq_q, seq_k] or
+    [batch, n_head, seq_q, seq_k]. Query head h uses key/value head h // (n_head // n_kv_head).
+    Returns [batch, n_head, seq_q, d_v]. No key or value is copied for the heads that share it.
     ValueError if n_kv_head does not divide n_head.
 
     6 query heads and 3 key/value heads: heads 0 and 1 use 0, heads 2 and 3 use 1, 4 and 5 use 2
@@ -154,7 +154,7 @@ def grouped_query_attention(q, k, v, mask=None):
             broken=REPEATS,
         ),
     ),
-    axes=("batch", "n_head", "T_q", "d_v"),
+    axes=("batch", "n_head", "seq_q", "d_v"),
     forbidden=(
         "torch.nn.functional.scaled_dot_product_attention",
         "labs_lib.attention.grouped.grouped_query_attention",
@@ -163,9 +163,9 @@ def grouped_query_attention(q, k, v, mask=None):
     hints=(
         "All query heads of a group meet the same keys. What could be rows of one product?",
         "n_head = n_kv_head * group, and the heads of a group are neighbours: q can be reshaped\n"
-        "to [batch, n_kv_head, group * T_q, head_dim], and then q @ k.mT fits as it stands.",
-        "The scores come out as [batch, n_kv_head, group * T_q, T_k]. The same numbers in the\n"
-        "same order are [batch, n_head, T_q, T_k]: mask and softmax there, then back for values.",
+        "to [batch, n_kv_head, group * seq_q, head_dim], and then q @ k.mT fits as it stands.",
+        "The scores come out as [batch, n_kv_head, group * seq_q, seq_k]. The same numbers in the\n"
+        "same order are [batch, n_head, seq_q, seq_k]: mask and softmax there, then back for v.",
     ),
     minutes=15,
 )  # fmt: skip
@@ -241,11 +241,11 @@ ABSORB = Exercise(
 def mla_absorb(q, q_rotary, latent, rotary_key, W_UK, W_UV, mask=None):
     """The heads' answers from packed keys and values, which are never unpacked.
 
-    q is [batch, n_head, T_q, nope], q_rotary [batch, n_head, T_q, rope], turned already; latent
-    [batch, T_k, rank] and rotary_key [batch, T_k, rope], turned already, are what was kept.
+    q is [batch, n_head, seq_q, nope], q_rotary [batch, n_head, seq_q, rope], turned already; latent
+    [batch, seq_k, rank] and rotary_key [batch, seq_k, rope], turned already, are what was kept.
     W_UK is [rank, n_head * nope], W_UV [rank, n_head * d_v]; mask is bool, True = may attend.
     A score is (query times unpacked key + rotary query times rotary key) / sqrt(nope + rope).
-    Returns [batch, n_head, T_q, d_v], in fewer operations than unpacking the keys would take.
+    Returns [batch, n_head, seq_q, d_v], in fewer operations than unpacking the keys would take.
 
     One head: q @ (latent @ W_UK).mT and (q @ W_UK.mT) @ latent.mT are the same numbers.
     """
@@ -260,7 +260,7 @@ def mla_absorb(q, q_rotary, latent, rotary_key, W_UK, W_UV, mask=None):
             broken=UNPACKS,
         ),
     ),
-    axes=("batch", "n_head", "T_q", "d_v"),
+    axes=("batch", "n_head", "seq_q", "d_v"),
     forbidden=(
         "labs_lib.attention.latent.mla_absorb",
         "labs_lib.attention.latent.MultiHeadLatentAttention",
@@ -270,7 +270,7 @@ def mla_absorb(q, q_rotary, latent, rotary_key, W_UK, W_UV, mask=None):
         "[n_head, rank, nope].",
         "Bring the queries over to the latents' side, q @ W_UK.mT, head by head: rank numbers\n"
         "each. Then all heads meet the same latents. The rotary scores are added before the scale.",
-        "weights @ latent gives each head a mean of latents, [batch, n_head, T_q, rank]. That\n"
+        "weights @ latent gives each head a mean of latents, [batch, n_head, seq_q, rank]. That\n"
         "mean is unpacked, once for each query.",
     ),
     minutes=15,

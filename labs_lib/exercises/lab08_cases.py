@@ -173,7 +173,7 @@ def bytes_cases(rng: np.random.Generator) -> list[Case]:
 
 
 def grouped_cases(rng: np.random.Generator) -> list[Case]:
-    """q [batch, n_head, T_q, head_dim], k and v [batch, n_kv_head, T_k, width], perhaps a mask."""
+    """q [batch, n_head, seq_q, head_dim], k and v [batch, n_kv_head, seq_k, width], and masks."""
 
     def case(
         name, heads, seq, *, mask=None, v_dim=4, dtype=torch.float32, grad=False, strided=False

@@ -200,11 +200,11 @@ def merge_softmax_states(a, b):
         title="attention that reads each key once and never holds a row of scores",
         stub='''
 def attention_one_pass(q, k, v, mask=None, block=16):
-    """Attention's output [..., T_q, d_v] and log-sum-exp [..., T_q], in one pass over the keys.
+    """Attention's output [..., seq_q, d_v] and log-sum-exp [..., seq_q], reading the keys once.
 
-    q is [..., T_q, head_dim], k [..., T_k, head_dim], v [..., T_k, d_v]; scores are divided by
-    sqrt(head_dim). mask is bool, True = may attend, and ends in [T_q, T_k] or [1, T_k]. The keys
-    are taken `block` at a time. A query that may attend to nothing gets zeros and -inf.
+    q is [..., seq_q, head_dim], k [..., seq_k, head_dim], v [..., seq_k, d_v]; scores are divided
+    by sqrt(head_dim). mask is bool, True = may attend: [..., seq_q, seq_k] or [..., 1, seq_k]. The
+    keys are taken `block` at a time. A query that may attend to nothing gets zeros and -inf.
 
     q = [[1.]], k = [[0.], [0.]], v = [[2.], [4.]], block = 1  ->  [[3.]], [0.6931]
     """
@@ -220,7 +220,7 @@ def attention_one_pass(q, k, v, mask=None, block=16):
                 broken=MAKES_THE_ROW,
             ),
         ),
-        axes=("batch", "n_head", "T_q", "d_v"),
+        axes=("batch", "n_head", "seq_q", "d_v"),
         forbidden=(
             "torch.nn.functional.scaled_dot_product_attention",
             "torch.nn.MultiheadAttention",

@@ -34,10 +34,10 @@ FUNCTIONS = (
         title="attention tile by tile: no row of scores is ever whole",
         stub='''
 def flash_forward(q, k, v, block_q=16, block_k=16):
-    """Attention's output [batch, n_head, T_q, d_v] and log-sum-exp [batch, n_head, T_q].
+    """Attention's output [batch, n_head, seq_q, d_v] and log-sum-exp [batch, n_head, seq_q].
 
-    q is [batch, n_head, T_q, head_dim], k [batch, n_head, T_k, head_dim], v
-    [batch, n_head, T_k, d_v]. At any time the scores of at most block_q queries and block_k keys
+    q is [batch, n_head, seq_q, head_dim], k [batch, n_head, seq_k, head_dim], v
+    [batch, n_head, seq_k, d_v]. At any time the scores of at most block_q queries and block_k keys
     exist. Inputs of 16 bits are multiplied and added up in float32: the output has their dtype,
     lse is float32. Other inputs keep their dtype. Without any key: zeros, and lse -inf.
 
@@ -56,7 +56,7 @@ def flash_forward(q, k, v, block_q=16, block_k=16):
                 broken=MAKES_ROWS,
             ),
         ),
-        axes=("batch", "n_head", "T_q", "d_v"),
+        axes=("batch", "n_head", "seq_q", "d_v"),
         forbidden=ATTENTION,
         hints=(
             "Two loops. The outer one takes block_q queries, and for them m, l and o begin anew;\n"
@@ -76,7 +76,7 @@ def flash_forward(q, k, v, block_q=16, block_k=16):
 def flash_causal_skip(q, k, v, block_q=16, block_k=16):
     """Causal attention, tile by tile: output and log-sum-exp as in flash_forward.
 
-    Query i may see key j if j <= i + T_k - T_q: the last query is the newest token. A tile
+    Query i may see key j if j <= i + seq_k - seq_q: the last query is the newest token. A tile
     without a visible pair is not multiplied. A query that sees nothing gets zeros and -inf.
 
     Two queries of zeros, three keys, values 3, 5 and 10  ->  [[[[4.], [6.]]]]
@@ -93,13 +93,13 @@ def flash_causal_skip(q, k, v, block_q=16, block_k=16):
                 broken=SKIPS_NOTHING,
             ),
         ),
-        axes=("batch", "n_head", "T_q", "d_v"),
+        axes=("batch", "n_head", "seq_q", "d_v"),
         forbidden=ATTENTION,
         hints=(
             "Of three kinds of tiles, one is left out, one needs no mask, and one is cut by the\n"
             "limit. What tells them apart is the first and last query and key.",
-            "The last query of a tile sees the most: up to key i + T_k - T_q. The inner loop can\n"
-            "end there.",
+            "The last query of a tile sees the most: up to key i + seq_k - seq_q. The inner loop\n"
+            "can end there.",
             "In a tile that is cut, compare a column of query numbers with a row of key numbers,\n"
             "torch.arange(...)[:, None] and torch.arange(...), both counted from 0 in the whole\n"
             "sequence and not in the tile.",
@@ -113,7 +113,7 @@ def flash_causal_skip(q, k, v, block_q=16, block_k=16):
 def flash_gqa(q, k, v, block_q=16, block_k=16):
     """Attention with shared heads, tile by tile: output and log-sum-exp as in flash_forward.
 
-    q is [batch, n_head, T_q, head_dim], k and v have n_kv_head heads. Query head h uses key/value
+    q is [batch, n_head, seq_q, head_dim], k and v have n_kv_head heads. Query head h uses key/value
     head h // (n_head // n_kv_head). k and v are never copied for the heads that share them.
     ValueError if n_kv_head does not divide n_head.
     """
@@ -130,11 +130,11 @@ def flash_gqa(q, k, v, block_q=16, block_k=16):
                 broken=COPIES_HEADS,
             ),
         ),
-        axes=("batch", "n_head", "T_q", "d_v"),
+        axes=("batch", "n_head", "seq_q", "d_v"),
         forbidden=ATTENTION,
         hints=(
             "Neighbouring query heads share. As an axis of its own their group is\n"
-            "[batch, n_kv_head, group, T_q, head_dim].",
+            "[batch, n_kv_head, group, seq_q, head_dim].",
             "All queries of a group meet the same keys. So they can be rows of one product:\n"
             "[..., n_kv_head, group * rows, head_dim] with [..., n_kv_head, columns, head_dim].",
             "unflatten(1, (n_kv_head, -1)) makes the group an axis, flatten joins it with the\n"
@@ -149,7 +149,7 @@ def flash_gqa(q, k, v, block_q=16, block_k=16):
 def flash_backward(q, k, v, out, lse, d_out, block_q=16, block_k=16):
     """The gradients (d_q, d_k, d_v), shaped like q, k and v, tile by tile and without autograd.
 
-    out and lse are what the forward pass gave, d_out [batch, n_head, T_q, d_v] is the gradient
+    out and lse are what the forward pass gave, d_out [batch, n_head, seq_q, d_v] is the gradient
     of out. A tile's weights are made again from q, k and lse; at any time those of at most
     block_q queries and block_k keys exist.
 

@@ -35,7 +35,7 @@ def assemble(x, W, n_head, n_kv_head, rotate, attend, cache=None):
     x is [batch, new, d_model]. W holds W_Q [d_model, n_head * head_dim], W_K and W_V
     [d_model, n_kv_head * head_dim] and W_O [n_head * head_dim, d_model]. rotate(t, start) turns
     t [..., seq, head_dim], whose first token stands at position start. attend(q, k, v, mask)
-    wants as many heads in k and v as in q, and a bool mask [new, T_k], True = may attend. Query
+    wants as many heads in k and v as in q, and a bool mask [new, seq_k], True = may attend. Query
     head h uses key/value head h // (n_head // n_kv_head). cache is None at the start of a text,
     else the pair (k, v) of the tokens before, [batch, n_kv_head, past, head_dim], keys turned.
     Returns out [batch, new, d_model] and the new pair (k, v).

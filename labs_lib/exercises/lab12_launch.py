@@ -179,8 +179,8 @@ KERNEL_ATTENTION = Exercise(
 def kernel_attention(kernel, n_kv_head):
     """A function attend(q, k, v, mask) that launches `kernel`, the flash_kernel of lab 11.
 
-    q, k and v come as a model hands them over: float32, n_head heads each, [batch, n_head, T_q,
-    head_dim] and [batch, n_head, T_k, head_dim]; neighbouring query heads find copies of the same
+    q, k and v come as a model hands them over: float32, n_head heads each, [batch, n_head, seq_q,
+    head_dim] and [batch, n_head, seq_k, head_dim]; neighbouring query heads find copies of the same
     key/value head. The kernel shares heads by itself and wants k and v with n_kv_head heads. mask
     is None, every query sees every key, or the causal one. attend returns a new tensor like q.
 
@@ -192,7 +192,7 @@ def kernel_attention(kernel, n_kv_head):
 ''',
     cases=launch_cases,
     call=call_launched,
-    axes=("batch", "n_head", "T_q", "head_dim"),
+    axes=("batch", "n_head", "seq_q", "head_dim"),
     tolerances={"float32": Tolerance(1e-4, 2e-5)},
     hints=(
         "Inside: def attend(q, k, v, mask=None), which makes room for o and lse, launches, and\n"

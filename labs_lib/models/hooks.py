@@ -16,10 +16,10 @@ class Hooks:
     """What a pass is to keep, and which heads it silences; given to a model by `hooks=`.
 
     keep: names out of
-        weights [batch, n_head, T_q, T_k], softmax of the masked scores;
-        heads [batch, n_head, T_q, head_dim], what each head answers, before W_O, after silencing;
-        q [batch, n_head, T_q, head_dim], k and v [batch, n_kv_head, T_k, head_dim], after rotary;
-        residual [batch, T_q, d_model], what enters a layer; at n_layer, what leaves the last.
+        weights [batch, n_head, seq_q, seq_k], softmax of the masked scores;
+        heads [batch, n_head, seq_q, head_dim], what each head answers, before W_O, after silencing;
+        q [batch, n_head, seq_q, head_dim]; k, v [batch, n_kv_head, seq_k, head_dim]; after rotary;
+        residual [batch, seq_q, d_model], what enters a layer; at n_layer, what leaves the last.
     layers: keep those only; None keeps all.
     ablate: (layer, head) pairs whose answer becomes zero.
     gate: [n_layer, n_head], multiplied with the heads' answers; with requires_grad, its gradient
@@ -79,7 +79,7 @@ class Hooks:
             self.kept[kind][layer] = tensor if isinstance(tensor, Tensor) else tensor()
 
     def change(self, layer: int, heads: Tensor, head_ids: list[int]) -> Tensor:
-        """Return the heads' answers [batch, n_head, T_q, head_dim], edited, gated and silenced."""
+        """Return the heads' answers [batch, n_head, seq_q, head_dim]: edited, gated, silenced."""
         if self.edit is not None:
             changed = self.edit(layer, heads)
             if changed.shape != heads.shape:
@@ -107,7 +107,7 @@ def check_heads(heads: Collection[Head], n_layer: int, n_head: int) -> None:
 
 
 def softmax_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the attention weights [batch, n_head, T_q, T_k] of q and k [batch, n_head, T, d].
+    """Return the attention weights [batch, n_head, seq_q, seq_k] of q and k [batch, n_head, T, d].
 
     mask is bool, True = may attend. Whatever `attend` computes, it weighs the values by these.
     """

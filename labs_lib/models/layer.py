@@ -75,7 +75,7 @@ class AttentionLayer(nn.Module):
         self.W_O, self.b_O = _projection(wide, shape.d_model, bias)
 
     def forward(self, x: Tensor, along: Pass, layer: int) -> Tensor:
-        """Return [batch, T_q, d_model] for x of that shape."""
+        """Return [batch, seq_q, d_model] for x of that shape."""
         heads = self.heads(x, along, layer)
         if along.hooks is not None:
             heads = along.hooks.change(layer, heads, self.head_ids)
@@ -84,7 +84,7 @@ class AttentionLayer(nn.Module):
         return out if self.b_O is None else out + self.b_O
 
     def heads(self, x: Tensor, along: Pass, layer: int) -> Tensor:
-        """Return what each head answers before W_O: [batch, n_head, T_q, head_dim]."""
+        """Return what each head answers before W_O: [batch, n_head, seq_q, head_dim]."""
         q = self._split(x, self.W_Q, self.b_Q)
         k, v = self._split(x, self.W_K, self.b_K), self._split(x, self.W_V, self.b_V)
         if along.turns is not None:
@@ -92,7 +92,7 @@ class AttentionLayer(nn.Module):
         if along.cache is not None:
             k, v = along.cache.append(layer, k, v)
         kept = (q, k, v)
-        k, v = self._shared(k), self._shared(v)  # [batch, n_head, T_k, head_dim]
+        k, v = self._shared(k), self._shared(v)  # [batch, n_head, seq_k, head_dim]
         if along.hooks is not None:
             for kind, tensor in zip("qkv", kept, strict=True):
                 along.hooks.see(layer, kind, tensor)
@@ -108,9 +108,9 @@ class AttentionLayer(nn.Module):
         return answer
 
     def contributions(self, heads: Tensor) -> Tensor:
-        """Return what each head adds to the residual stream: [batch, n_head, T_q, d_model].
+        """Return what each head adds to the residual stream: [batch, n_head, seq_q, d_model].
 
-        heads is [batch, n_head, T_q, head_dim]; the sum over heads and b_O is the layer's output.
+        heads is [batch, n_head, seq_q, head_dim]; the sum over heads and b_O is the layer's output.
         """
         return heads @ self.W_O.unflatten(0, (-1, self.head_dim))
 

@@ -35,7 +35,7 @@ class SmolLM2(Model):
     """The decoder; `model(ids)` returns a logit for each token of the vocabulary.
 
     `attend(q, k, v, mask)` may be replaced at any time by another function of the same contract:
-    k and v come repeated to all query heads, the mask is bool [T_q, T_k].
+    k and v come repeated to all query heads, the mask is bool [seq_q, seq_k].
     """
 
     causal = True

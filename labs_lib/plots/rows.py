@@ -23,9 +23,9 @@ def weights_row(
     colour: str = COLOURS[0],
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one row of attention weights [T_k] as bars in percent, with the number on each bar.
+    """Draw one row of attention weights [seq_k] as bars in percent, with the number on each bar.
 
-    `mask` is bool [T_k], True = may attend; a key that may not be attended to is hatched.
+    `mask` is bool [seq_k], True = may attend; a key that may not be attended to is hatched.
     Raises ValueError for anything that is not one row.
     """
     row = numbers(weights)

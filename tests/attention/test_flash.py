@@ -300,7 +300,7 @@ def shapes(q=(1, 4, 5, 8), k=(1, 2, 6, 8), v=(1, 2, 6, 8)):
     [
         (shapes(q=(4, 5, 8)), {}, ValueError, "each is"),
         (shapes(k=(1, 2, 6, 7)), {}, ValueError, "same head_dim"),
-        (shapes(v=(1, 2, 7, 8)), {}, ValueError, "T_k for k and v"),
+        (shapes(v=(1, 2, 7, 8)), {}, ValueError, "seq_k for k and v"),
         (shapes(k=(2, 2, 6, 8)), {}, ValueError, "batch is the same"),
         (shapes(q=(1, 3, 5, 8)), {}, ValueError, "n_kv_head=2 can't be shared by 3"),
         (shapes(), {"block_k": 0}, ValueError, "at least one row"),

@@ -113,7 +113,7 @@ def test_no_visible_key_at_all_gives_zeros(numbers):
 def test_a_mask_per_sequence_hides_its_padding(numbers, close):
     q, k, v = (numbers(2, 3, 7, 4) for _ in range(3))
     lengths = torch.tensor([5, 7])
-    mask = (torch.arange(7) < lengths[:, None])[:, None, None]  # [batch, 1, 1, T_k]
+    mask = (torch.arange(7) < lengths[:, None])[:, None, None]  # [batch, 1, 1, seq_k]
     out = scaled_dot_product_attention(q, k, v, mask)
     close(out[0], scaled_dot_product_attention(q[0], k[0, :, :5], v[0, :, :5]))
     close(out[1], scaled_dot_product_attention(q[1], k[1], v[1]))

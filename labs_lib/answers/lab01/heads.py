@@ -199,7 +199,7 @@ def loops(q, k, v, mask=None):
     lead, seq_q, seq_k = q.shape[:-2], q.shape[-2], k.shape[-2]
     rows = []
     for i in range(seq_q):
-        score = (q[..., i : i + 1, :] * k).sum(-1) / q.shape[-1] ** 0.5  # [..., T_k]
+        score = (q[..., i : i + 1, :] * k).sum(-1) / q.shape[-1] ** 0.5  # [..., seq_k]
         sees = torch.ones(*lead, seq_q, seq_k, dtype=torch.bool) if mask is None else mask
         sees = sees.expand(*lead, seq_q, seq_k)[..., i, :]
         rows.append((attention_weights(score, sees)[..., None] * v).sum(-2))

@@ -81,7 +81,7 @@ ATTENTION_ENTROPY = Answer(
             "share_of_the_most",
             lambda weights: torch.special.entr(weights).sum(-1) / torch.tensor(
                 float(weights.shape[-1]), dtype=weights.dtype).log(),
-            "The entropy is divided by log(T_k), the most that it could be. Asked are nats.",
+            "The entropy is divided by log(seq_k), the most that it could be. Asked are nats.",
         ),
         Wrong(
             "perplexity",

@@ -104,7 +104,7 @@ ABLATE_HEAD = Answer(
             "a_query_silenced",
             _changed(lambda heads, head: heads.masked_fill(_one(heads, head, 2), 0.0)),
             "A query is silent, in all heads: the zeros went along the wrong axis. Heads are\n"
-            "[batch, n_head, T_q, head_dim].",
+            "[batch, n_head, seq_q, head_dim].",
         ),
         Wrong(
             "a_number_silenced",

@@ -138,7 +138,7 @@ def _by_broadcasting(q, k, v, mask=None):
     """Broadcast axes; the product copies k and v to make them equal."""
     n_kv_head = k.shape[1]
     _checked(q.shape[1], n_kv_head)
-    rows = q.unflatten(1, (n_kv_head, -1))  # [batch, n_kv_head, group, T_q, head_dim]
+    rows = q.unflatten(1, (n_kv_head, -1))  # [batch, n_kv_head, group, seq_q, head_dim]
     scores = rows @ k.unsqueeze(2).mT / math.sqrt(q.shape[-1])
     scores = _hidden(scores.flatten(1, 2), mask).unflatten(1, (n_kv_head, -1))
     return (scores.softmax(-1) @ v.unsqueeze(2)).flatten(1, 2)

@@ -62,21 +62,21 @@ def _width_of_a_query(q, k, v, mask=None):
 
 GROUPED_SLIPS = (
     Wrong("whole_mask_for_a_head", _whole_mask_for_a_head,
-        "A mask [batch, n_head, T_q, T_k] is laid whole on the scores of one head. Take that\n"
-        "head's part of it; a mask [T_q, T_k] is the same for all heads."),
+        "A mask [batch, n_head, seq_q, seq_k] is laid whole on the scores of one head. Take that\n"
+        "head's part of it; a mask [seq_q, seq_k] is the same for all heads."),
     Wrong("scale_by_heads", _scale_by_heads,
         "The scores are divided by the root of n_head. A score is a sum over head_dim products."),
     Wrong("heads_against_heads", _heads_against_heads,
         "q has n_head heads and k only n_kv_head, and a product goes head by head. First bring\n"
         "the queries of a group together, as rows over one key head."),
     Wrong("mask_on_folded_rows", _mask_on_folded_rows,
-        "The mask has T_q rows and the folded scores group * T_q. Give the scores their\n"
-        "[batch, n_head, T_q, T_k] back before you mask them."),
+        "The mask has seq_q rows and the folded scores group * seq_q. Give the scores their\n"
+        "[batch, n_head, seq_q, seq_k] back before you mask them."),
     Wrong("mask_in_the_order_of_heads", _folded(_by_token, _by_token_again, _by_head),
         "The queries are folded token by token and the mask's rows head by head. Both have to\n"
         "stand in the same order."),
     Wrong("answers_left_folded", _folded(None, lambda out, n_head, seq_q: out),
-        "The answers are still folded, group * T_q rows for each key/value head. Give them back\n"
+        "The answers are still folded, group * seq_q rows for each key/value head. Give them back\n"
         "the shape that the queries had."),
     Wrong("answers_read_by_token", _folded(None, _by_token_again),
         "The queries are folded head by head and the answers read token by token. Undo the same\n"

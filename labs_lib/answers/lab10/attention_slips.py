@@ -16,7 +16,7 @@ MASK_AXIS = (
     "along its last axis, and whatever stands in front. Cut out the columns of the block."
 )
 QUERY_AXIS = (
-    "There is one number for each query [..., T_q], and it meets a tensor with one axis more.\n"
+    "There is one number for each query [..., seq_q], and it meets a tensor with one axis more.\n"
     "torch lines shapes up from the right; give it an axis of length 1 at the end."
 )
 
@@ -87,8 +87,8 @@ SLIPS = (
         q @ k[..., :0, :].mT).amax(-1),
         "A block has no keys at all. From where to where does the slice of the second block go?"),
     Wrong("keys_not_turned", lambda q, k, v, mask=None, block=16: q @ k[..., :block, :],
-        "The block of keys isn't turned: q [..., T_q, head_dim] times k [..., block, head_dim]. A\n"
-        "score is a query's product with a key, so k's last two axes change places."),
+        "The block of keys isn't turned: q [..., seq_q, head_dim] times k [..., block, head_dim].\n"
+        "A score is a query's product with a key, so k's last two axes change places."),
     Wrong("batch_cut_in_place_of_keys", _cut_along_the_batch,
         "The block was cut out of the first axis of k, which is the batch. The keys are the last\n"
         "axis but one, whatever stands in front."),

@@ -136,8 +136,8 @@ FLASH_BACKWARD = Answer(
         Wrong(
             "d_without_axis",
             _d_without_axis,
-            "D is one number for each query [..., T_q], and it meets a tile [..., T_q, T_k].\n"
-            "torch lines shapes up from the right; give D an axis of length 1 at the end.",
+            "D is one number for each query [..., seq_q], and it meets a tile [..., seq_q,\n"
+            "seq_k]. torch lines shapes up from the right; give D an axis of length 1 at the end.",
         ),
         Wrong(
             "not_turned",

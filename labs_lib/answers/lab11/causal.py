@@ -107,7 +107,7 @@ WRONG = (
         "itself_hidden",
         causal(visible=_left_over),
         "A query doesn't see its own token here: the limit is j < i and has to be j <= i, with\n"
-        "T_k - T_q added.",
+        "seq_k - seq_q added.",
     ),
     Wrong(
         "one_key_too_many",
@@ -117,13 +117,13 @@ WRONG = (
     Wrong(
         "aligned_at_the_first_token",
         causal(visible=lambda i, j, n, m: j <= i, end=all_keys),
-        "The mask is aligned at the first query and the first key. With T_q = T_k that is the\n"
-        "same; otherwise the last query is the newest token: j <= i + T_k - T_q.",
+        "The mask is aligned at the first query and the first key. With seq_q = seq_k that is the\n"
+        "same; otherwise the last query is the newest token: j <= i + seq_k - seq_q.",
     ),
     Wrong(
         "shifted_the_other_way",
         causal(visible=lambda i, j, n, m: j <= i + n - m, end=all_keys),
-        "The shift has the wrong sign: T_q - T_k was added where T_k - T_q is meant.",
+        "The shift has the wrong sign: seq_q - seq_k was added where seq_k - seq_q is meant.",
     ),
     Wrong(
         "counted_within_the_tile",
@@ -168,7 +168,7 @@ WRONG = (
         "ends_without_the_shift",
         causal(end=lambda start, rows, seq_q, seq_k: min(seq_k, start + rows)),
         "The inner loop ends at the tile's last query, as if there were as many keys as queries.\n"
-        "With more keys that query sees T_k - T_q further.",
+        "With more keys that query sees seq_k - seq_q further.",
     ),
     Wrong(
         "mask_upside_down",
@@ -185,7 +185,7 @@ WRONG = (
         "numbers_of_tiles_compared",
         _by_numbers_of_tiles,
         "Numbers of tiles are compared to tell which are hidden. block_q and block_k may differ,\n"
-        "and T_q and T_k: compare numbers of queries and keys.",
+        "and seq_q and seq_k: compare numbers of queries and keys.",
     ),
     Wrong(
         "future_seen_not_past",

@@ -92,7 +92,7 @@ def _asserts(q, k, v, block_q=16, block_k=16):
 def _as_rows(q, k, v, block_q=16, block_k=16):
     """All queries of a group as rows of one product."""
     _refuse(q, k)
-    rows = q.unflatten(1, (k.shape[1], -1)).flatten(2, 3)  # [batch, n_kv_head, group * T_q, d]
+    rows = q.unflatten(1, (k.shape[1], -1)).flatten(2, 3)  # [batch, n_kv_head, group * seq_q, d]
     out, lse = _tiles(rows, k, v, block_q, block_k)
     back = (-1, q.shape[2])
     return out.unflatten(2, back).flatten(1, 2), lse.unflatten(2, back).flatten(1, 2)

@@ -340,7 +340,7 @@ WRONG = (
     Wrong("mask_of_the_new_alone", variant(
         mask=lambda self, new, tokens: _square(new, new).tril()),
         "The mask has a column for each new token only. It needs one for every key, the kept ones\n"
-        "too: [new, T_k]."),
+        "too: [new, seq_k]."),
     Wrong("cache_ignored", variant(joined=_without_cache),
         "The cache that comes in is never used: each step sees its own tokens and nothing before."),
     Wrong("newest_kept", _NewestKept(),
