@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
 from .inputs import uniform, weight
+from .measure import Watch, flops
 
 _MOVES = (
     "clone copy_ _to_copy cat stack index index_select index_put_ index_put gather scatter "
@@ -35,12 +34,10 @@ def multiplies_once(program: Callable[..., Any]) -> bool:
     """Whether the program's products take no more operations than one concat @ W_O."""
     rng = np.random.Generator(np.random.PCG64(5))
     heads, W_O = uniform(rng, 2, 4, 5, 3), weight(rng, 12, 10)
-    with FlopCounterMode(display=False) as counter:
-        program(heads, W_O)
-    return counter.get_total_flops() <= 2 * (2 * 5) * 12 * 10
+    return flops(program, heads, W_O) <= 2 * (2 * 5) * 12 * 10
 
 
-class _Arithmetic(TorchDispatchMode):
+class _Arithmetic(Watch):
     """Collects the names of operators that make numbers out of floating-point numbers."""
 
     def __init__(self) -> None:

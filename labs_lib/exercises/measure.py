@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 Counted = Callable[[torch.Tensor], bool]
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "addmv", "linear")
@@ -30,6 +31,13 @@ def products(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     """How many matrix products ran during one call."""
     counted = operators(program, *args, **kwargs)
     return sum(counted[name] for name in PRODUCTS)
+
+
+def flops(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
+    """How many operations the products of one call took; a multiply-add counts as two."""
+    with _Flops() as record:
+        program(*args, **kwargs)
+    return record.total
 
 
 def largest_allocation(
@@ -53,7 +61,16 @@ def peak_memory(
     return record.peak
 
 
-class _Record(TorchDispatchMode):
+class Watch(TorchDispatchMode):
+    """Sees every operator that torch runs, where a subclass says what to do with it."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: to keep torch.compile away, torch would import it, a second in each process."""
+        return False
+
+
+class _Record(Watch):
     def __init__(self) -> None:
         super().__init__()
         self.operators: Counter[str] = Counter()
@@ -63,7 +80,27 @@ class _Record(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Memory(TorchDispatchMode):
+class _Flops(Watch):
+    """Counts with the formulas of torch's own FlopCounterMode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        formula = flop_registry.get(func.overloadpacket)
+        if formula is None:
+            with self:  # what is made of others counts as those
+                out = func.decompose(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
+        out = func(*args, **kwargs)
+        self.total += formula(*args, **kwargs, out_val=out) if formula else 0
+        return out
+
+
+class _Memory(Watch):
     """Follows every storage that an operator makes until it is freed."""
 
     def __init__(self, counted: Counted) -> None:

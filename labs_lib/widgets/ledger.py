@@ -1,7 +1,7 @@
 """Lab 04: a model's ledger: which part has the parameters, the operations and the bytes.
 
 Nothing here is a formula. The layers are made on torch's meta device, where a tensor has a shape
-and no numbers, and then counted: parameters by numel(), operations by torch's own counter.
+and no numbers, and then counted: parameters by numel(), operations as torch's own counter does.
 front/ledger.mjs counts the same in the browser; a student's own function runs here.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from ..arithmetic.flops import SOFTMAX_OPS
 from ..config import AttentionConfig, LatentAttention
+from ..exercises.measure import flops
 from ..plots.style import COLOURS
 from .explorer import Explorer
 from .knobs import choice, head_knobs, slider, tick
@@ -225,12 +225,7 @@ def _operations(config: Layer, context: int, vocab: int) -> dict[str, int]:
         "MLP": lambda: _run(_mlp(c.d_model), context),
         "logits": lambda: _run([W], context),
     }
-    flops = {}
-    for name, job in work.items():
-        with FlopCounterMode(display=False) as counter:
-            job()
-        flops[name] = counter.get_total_flops()
-    return flops
+    return {name: flops(job) for name, job in work.items()}
 
 
 def _projections(c: Layer) -> nn.ModuleList:
