@@ -213,7 +213,7 @@ def untouched_random_state() -> Generator[None]:
     states = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
     random.seed(0)
     np.random.seed(0)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed would reach CUDA's as well
     try:
         yield
     finally:

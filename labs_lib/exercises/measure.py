@@ -107,7 +107,7 @@ class _Memory(Watch):
         super().__init__()
         self.counted, self.largest, self.peak = counted, 0, 0
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
-        self._bytes = 0  # of all that is alive
+        self._bytes = 0  # of all that is alive, and of what was freed and not yet forgotten
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
@@ -115,8 +115,6 @@ class _Memory(Watch):
         if not made:
             return out
         known = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
-        for key in [key for key, one in self._alive.items() if one[0].expired()]:
-            self._bytes -= self._alive.pop(key)[1]
         for tensor in made:
             storage = tensor.untyped_storage()
             key = storage._cdata
@@ -124,8 +122,14 @@ class _Memory(Watch):
                 self._alive[key] = StorageWeakRef(storage), storage.nbytes()
                 self._bytes += storage.nbytes()
                 self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
-        self.peak = max(self.peak, self._bytes)
+        if self._bytes > self.peak:
+            self._forget_the_freed()
+            self.peak = max(self.peak, self._bytes)
         return out
+
+    def _forget_the_freed(self) -> None:
+        for key in [key for key, one in self._alive.items() if one[0].expired()]:
+            self._bytes -= self._alive.pop(key)[1]
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:

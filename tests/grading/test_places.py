@@ -49,12 +49,20 @@ def test_right_programs_print_the_same_and_wrong_ones_do_not(item, seed):
     assert len(expected) < STDOUT_CHARS
     for right in known.right:
         assert text(item, right.program, run) == expected, right.name
-    for wrong, printed in chosen.mistakes:
-        if item.kind == "kernel":
-            continue  # `choose` has launched each until it printed something else
-        assert text(item, wrong.program, run) == printed
+    for wrong, seen, whole in looked_at_again(item, chosen, seed):
+        printed = text(item, wrong.program, run)
+        if whole:
+            assert seen.text(chosen.places) == printed
         if printed == expected:
             assert item.forbidden, f"{wrong.name} prints what the reference prints"
+
+
+def looked_at_again(item, chosen, seed):
+    """Wrong programs whose whole check is run: `choose` has run each until it printed something
+    else, `test_planted` grades every third function, and a kernel's launches are dear."""
+    for number, (wrong, seen) in enumerate(chosen.wrong):
+        if not item.is_program or (item.kind == "function" and number % 3 and seed == SEEDS[0]):
+            yield wrong, seen, number % 3 < 2
 
 
 @pytest.mark.parametrize("item", [e for e in ALL if e.is_program], ids=lambda e: e.name)
