@@ -33,15 +33,27 @@ def render(
     for index, observation in enumerate(observations):
         lines.append(f"case {index + 1}")
         lines += case_lines(observation, places.get(str(index), asked))
-    return "\n".join([*lines, *(_rule(name, kept) for name, kept in rules.items())])
+    for name, kept in rules.items():
+        lines += _rule(name, kept, places.get(of_rule(name), {}))
+    return "\n".join(lines)
 
 
-def _rule(name: str, kept: Measured) -> str:
-    """Whether a rule is kept; what was counted is only told where it is not."""
-    if kept:
-        return f"rule {name}: kept"
-    words = json.dumps(kept.words, sort_keys=True) if kept.words else ""
-    return f"rule {name}: broken {words}".rstrip()
+def of_rule(name: str) -> str:
+    """The key of a rule's places, beside those of the cases."""
+    return f"rule {name}"
+
+
+def _rule(name: str, kept: Measured, places: Mapping[str, Any]) -> list[str]:
+    """Whether a rule is kept, and what was returned meanwhile at the places that are asked for;
+    what was counted is only told where it is not."""
+    if not kept:
+        words = json.dumps(kept.words, sort_keys=True) if kept.words else ""
+        return [f"rule {name}: broken {words}".rstrip()]
+    shown = {path: kept.returned.get(path) for path in sorted(places)}
+    values = [
+        f"  {path}: {_leaf(leaf, places[path]) if leaf else 'none'}" for path, leaf in shown.items()
+    ]
+    return [f"rule {name}: kept", *values]
 
 
 def case_lines(observation: Observation, places: Mapping[str, Any]) -> list[str]:

@@ -7,18 +7,20 @@ import linecache
 import math
 import os
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from ..exercises.kernels import drawn
-from ..exercises.kit import Exercise, Measured
+from ..exercises.kit import Exercise, Measured, Rule
 from . import kernel_mistakes, kernels
 from .compare import difference
 from .observe import Observation, observe_all, quiet, untouched_random_state
 from .oracle import VISIBLE_SEED, Mistake, Oracle, matches
 from .syntax import read
+from .witness import Witness
 
 PASS, FAIL, NOT_ATTEMPTED, ERROR = "PASS", "FAIL", "NOT ATTEMPTED", "ERROR"
 WIDTH = 88  # a notebook breaks longer lines of output in the middle of a word
@@ -102,19 +104,36 @@ def source_of(program: Any) -> str:
         return ""
 
 
-def rules_kept(exercise: Exercise, program: Any, seed: int = VISIBLE_SEED) -> dict[str, Measured]:
-    """Each structural rule, measured on the program; those of kernels on cases of the seed."""
+def rules_kept(
+    exercise: Exercise,
+    program: Any,
+    seed: int = VISIBLE_SEED,
+    prepared: Callable[[Any], Any] = lambda value: value,
+) -> dict[str, Measured]:
+    """Each structural rule, measured on the program, on inputs of the seed.
+
+    A function's rules come with what it returned meanwhile; `prepared` is applied to each argument.
+    """
     kept = {}
     with untouched_random_state(), quiet(), drawn(seed):
         for rule in exercise.rules:
             try:
-                if exercise.kind == "kernel":
-                    program = kernels.kernel_of(exercise, program)
-                found = rule.kept(program)
-                kept[rule.name] = found if type(found) is Measured else Measured(bool(found))
+                kept[rule.name] = _measured(rule, exercise, program, prepared)
             except BaseException:  # a program that fails on the rule's inputs doesn't keep it
                 kept[rule.name] = Measured(False)
     return kept
+
+
+def _measured(
+    rule: Rule, exercise: Exercise, program: Any, prepared: Callable[[Any], Any]
+) -> Measured:
+    if exercise.kind == "kernel":
+        found = rule.kept(kernels.kernel_of(exercise, program))
+        return found if type(found) is Measured else Measured(bool(found))
+    witness = Witness(program, prepared)
+    found = rule.kept(witness)
+    found = found if type(found) is Measured else Measured(bool(found))
+    return replace(found, returned=witness.leaves())
 
 
 def _normalised(exercise: Exercise, program: Any) -> Any:

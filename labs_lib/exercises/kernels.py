@@ -59,12 +59,17 @@ def unwritten(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 @contextmanager
 def drawn(seed: int) -> Generator[None]:
-    """Inside of it `case_launch` draws the cases of this seed."""
+    """Inside of it `case_launch` and `of_rule` draw from this seed."""
     token = _SEED.set(seed)
     try:
         yield
     finally:
         _SEED.reset(token)
+
+
+def of_rule(number: int) -> np.random.Generator:
+    """What draws a rule's inputs: new ones in each run, since what is returned for them counts."""
+    return np.random.Generator(np.random.PCG64([_SEED.get(), number]))
 
 
 def case_launch(

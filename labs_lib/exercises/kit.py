@@ -52,11 +52,13 @@ class Case:
 class Measured:
     """What a rule measured; it is true where the rule is kept.
 
-    `words` are put into the rule's sentence: `{k}` becomes what they say of `k`.
+    `words` are put into the rule's sentence: `{k}` becomes what they say of `k`. `returned` holds
+    what the program's calls returned meanwhile, as plain values by path.
     """
 
     kept: bool
     words: Mapping[str, str] = field(default_factory=dict)
+    returned: Mapping[str, Any] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self.kept

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .inputs import uniform
+from .kernels import of_rule
 from .kit import Case
 from .measure import PRODUCTS, operators
 
@@ -88,7 +89,7 @@ def has_no_loop_over_heads(program: Callable[..., Any]) -> bool:
 
 
 def _counted_work(program: Callable[..., Any], n_head: int) -> int:
-    rng = np.random.Generator(np.random.PCG64(n_head))
+    rng = of_rule(n_head)
     x, *W = (uniform(rng, *shape) for shape in ((2, 5, 12), (12, 12), (12, 12), (12, 12)))
     counted = operators(program, x, *(w / 12**0.5 for w in W), n_head)
     plain = (*PRODUCTS, "mul", "div", "sum", "exp")

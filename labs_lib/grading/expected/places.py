@@ -21,9 +21,10 @@ from ...answers import Answer, Wrong
 from ...checking.kernels import built
 from ...checking.kernels import read as read_kernel
 from ...checking.observe import Leaf, Observation, observe_all
+from ...checking.render import of_rule
 from ...checking.syntax import read
-from ...checking.verdict import source_of
-from ...exercises.kit import Case, Exercise
+from ...checking.verdict import rules_kept, source_of
+from ...exercises.kit import Case, Exercise, Measured
 from .printed import Mistakes
 from .rounding import ARRAYS, PlacesError, Values, flattened
 from .seen import Places, Seen, drawn_once, texts_of
@@ -65,6 +66,7 @@ def choose(exercise: Exercise, answer: Answer, seed: int) -> Chosen:
         rng = np.random.default_rng([seed, zlib.crc32(exercise.name.encode("utf-8")), 1])
         for (case, path), one in values.items():
             places.setdefault(case, {})[path] = one.place(exercise, int(case), path, rng)
+        places |= places_of_rules(exercise, answer, seed, want.rules(), rng)
         _tell_apart(exercise, want, wrong, places, values, rng)
     elif exercise.kind == "number" and exercise.decimals is None:
         places = {"0": {"": {"decimals": EXACT_DECIMALS}}}
@@ -87,6 +89,26 @@ def _values(
                     exercise, leaf, _at(exact, index, path), _all(others, index, path)
                 )
     return values
+
+
+def places_of_rules(
+    exercise: Exercise,
+    answer: Answer,
+    seed: int,
+    rules: Mapping[str, Measured],
+    rng: np.random.Generator,
+) -> Places:
+    """Places in what the reference returns while its rules are measured."""
+    found: Places = {}
+    if not any(measured.returned for measured in rules.values()):
+        return found
+    exact = rules_kept(exercise, answer.reference, seed, _double)
+    for name, measured in rules.items():
+        for path, leaf in measured.returned.items():
+            values = Values.of(exercise, leaf, exact[name].returned.get(path), [])
+            place = values.place(exercise, -1, path, rng)
+            found.setdefault(of_rule(name), {})[path] = place
+    return found
 
 
 def _tell_apart(
@@ -182,17 +204,18 @@ def _in_float64(exercise: Exercise) -> Exercise:
     if make is None:
         return exercise
 
-    def double(value: Any) -> Any:
-        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-        return value.double() if floating else value
-
     def cases(rng: np.random.Generator) -> list[Case]:
         return [
-            replace(case, args=tree_map(double, case.args), kwargs=tree_map(double, case.kwargs))
+            replace(case, args=tree_map(_double, case.args), kwargs=tree_map(_double, case.kwargs))
             for case in make(rng)
         ]
 
     return replace(exercise, cases=cases)
+
+
+def _double(value: Any) -> Any:
+    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.double() if floating else value
 
 
 def _at(observations: Sequence[Observation], index: int, path: str) -> Leaf | None:

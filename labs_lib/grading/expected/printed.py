@@ -46,7 +46,7 @@ def explain(
         return _wrong_value(item, mistakes, got)
     index = next((i for i, pair in enumerate(_pairs(want, got)) if pair[0] != pair[1]), None)
     if index is None:
-        return "fail", _broken_rules(item, got), ""
+        return "fail", _broken_rules(item, want, got), ""
     known = [(wrong, Printed(x) if isinstance(x, str) else x) for wrong, x in mistakes]
     if item.kind == "kernel":
         mistake = _recognise_kernel(known, want, got, index)
@@ -75,6 +75,7 @@ class Printed:
         self.notes: list[list[str]] = []
         self.rules: dict[str, str] = {}
         self.counted: dict[str, dict[str, str]] = {}
+        self.returned: dict[str, list[str]] = {}  # by rule, what came back while it was measured
         for line in lines[1:]:
             rule = re.fullmatch(r"rule (.*?): (kept|broken)(?: (\{.*\}))?", line)
             if re.fullmatch(r"case \d+", line):
@@ -83,6 +84,9 @@ class Printed:
             elif rule:
                 self.rules[rule[1]] = rule[2]
                 self.counted[rule[1]] = _words(rule[3])
+                self.returned[rule[1]] = []
+            elif self.rules:
+                self.returned[next(reversed(self.rules))].append(line)
             elif self.cases and line.startswith(NOTE):
                 self.notes[-1].append(line.removeprefix(NOTE))
             elif self.cases:
@@ -225,11 +229,16 @@ def _wrong_value(item: Exercise, mistakes: Mistakes, got: Printed) -> tuple[str,
     return "fail", [f"{shown}{' ' + item.unit if item.unit else ''} is not it."], ""
 
 
-def _broken_rules(item: Exercise, got: Printed) -> list[str]:
+def _broken_rules(item: Exercise, want: Printed, got: Printed) -> list[str]:
     broken = [
         line
         for rule in item.rules
         if got.rules.get(rule.name) != "kept"
         for line in rule.told(got.counted.get(rule.name, {}))
     ]
-    return broken or ["Something else than the check printed into its output."]
+    wrong = [
+        f"Where “{rule.text}” was measured, the values differ from the wanted ones."
+        for rule in item.rules
+        if got.returned.get(rule.name) != want.returned.get(rule.name)
+    ]
+    return broken or wrong or ["Something else than the check printed into its output."]
