@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -41,6 +42,8 @@ CLANG_TRACE = [
     for name in ("instrument-read-before-write=1", "instrument-atomics=0", "distinguish-volatile=1")
     for part in ("-mllvm", f"-tsan-{name}")
 ]
+# A variable that was never set holds a huge number or NaN, not what the last call left there.
+PATTERN = "-ftrivial-auto-var-init=pattern"
 RUNNER = ["-std=c++17", "-O2", "-g1", "-w", "-rdynamic", "-pthread"]
 # Fewer libraries to load: it starts in half the time.
 RUNNER += ["-static-libstdc++", "-static-libgcc"] if platform.system() == "Linux" else []
@@ -93,7 +96,22 @@ def host_flags(trace: bool) -> list[str]:
     if not trace:
         return [*common, *FAST, *_native()]
     extra = CLANG_TRACE if clang else GCC_TRACE
-    return [*common, *TRACE, *extra, "-ftrivial-auto-var-init=pattern"]
+    fill = [PATTERN] if clang or _fills(need_host_compiler()) else []
+    return [*common, *TRACE, *extra, *fill]
+
+
+@cache
+def _fills(compiler: str) -> bool:
+    """Whether g++ knows PATTERN, as it does since version 12; older ones are asked."""
+    said = re.search(r"\b(\d+)\.\d+\.\d+\b", version(compiler).partition(" ")[2])
+    return (said is not None and int(said[1]) >= 12) or _takes(compiler, PATTERN)
+
+
+@cache
+def _takes(compiler: str, *flags: str) -> bool:
+    """Whether a compiler knows some flags."""
+    command = [compiler, *flags, "-Werror", "-x", "c++", "-fsyntax-only", os.devnull]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def device_include() -> list[str]:
