@@ -10,8 +10,18 @@ LAB = Lab(
     slug="splitting_the_width",
     title="Splitting the width",
     minutes=80,
-    question="How do 768 numbers a token become twelve heads of 64 without moving a byte, "
+    question="How do the 768 numbers of a query become twelve heads of 64 without moving a byte, "
     "and which reshape looks right and isn't?",
+)
+
+COPIED = (
+    "The values are right, but they were copied. stack, cat and clone always copy, contiguous\n"
+    "and reshape where they must; view, unflatten, transpose and permute never do, and they\n"
+    "are enough to cut an axis and to swap two."
+)
+NOT_OWN = (
+    "The sizes are right, but they come from the library's configuration; write the checks\n"
+    "yourself."
 )
 
 _HEADS = ("batch", "n_head", "seq", "head_dim")
@@ -47,11 +57,13 @@ class HeadConfig:
     """The sizes of an attention layer: d_model, n_head and head_dim, three ints.
 
     Without head_dim, n_head must divide d_model. With head_dim, any d_model will do.
-    Raises ValueError when made: for a size that isn't an int of at least 1, and for a d_model
-    that doesn't divide; that message names the nearest legal d_model on each side.
+    Raises ValueError when made: for a size that isn't an int of at least 1 (for what isn't an
+    int a TypeError will do too), and for a d_model that doesn't divide. That message names the
+    nearest legal d_model above, and the nearest one below, if there is one.
 
     HeadConfig(96, 8).head_dim                 ->  12
     HeadConfig(98, 8)                          ->  ValueError, its message names 96 and 104
+    HeadConfig(5, 8)                           ->  ValueError, its message names 8
     HeadConfig(98, 8, head_dim=16).head_dim    ->  16
     """
 
@@ -63,17 +75,16 @@ class HeadConfig:
         rules=(
             Rule(
                 "own_class",
-                "the class is your own",
+                "the checks are your own, not those of the library's AttentionConfig",
                 cases.is_own_class,
-                "The sizes are right, but they come from the library's configuration; write the "
-                "checks yourself.",
+                NOT_OWN,
             ),
         ),
         hints=(
             "Sort the settings first: is each size an int of at least 1? Was a head_dim given? "
             "Only where none was given does d_model have to divide.",
             "d_model % n_head is what is left over. Take it away from d_model and you have the "
-            "legal width below; the one above is n_head further.",
+            "legal d_model below, if that isn't 0; the one above is n_head further.",
             "Put both numbers into the message with an f-string. isinstance(n, int) tells an int "
             "from 12.0; test it before you divide by anything.",
         ),
@@ -97,7 +108,7 @@ class HeadConfig:
 def split_heads(x, n_head):
     """Cut the width into heads: [batch, seq, n_head * head_dim] -> [batch, n_head, seq, head_dim].
 
-    A view: no number is copied. Head 0 of a token is the first head_dim of its numbers.
+    A view: no number is copied. Head 0 has the first head_dim numbers of each token's row.
     x[0] = [[0, 1, 2, 3], [4, 5, 6, 7]], n_head = 2  ->  head 0 = [[0, 1], [4, 5]],
                                                          head 1 = [[2, 3], [6, 7]]
     """
@@ -110,8 +121,7 @@ def split_heads(x, n_head):
                 "view",
                 "no number was copied",
                 cases.is_a_view,
-                "The values are right, but they were copied; to cut an axis and to swap two axes "
-                "no copy is needed.",
+                COPIED,
             ),
         ),
         hints=(
@@ -168,6 +178,7 @@ def strides_after_split(batch, seq, n_head, head_dim):
     raise NotImplementedError
 ''',
         cases=cases.strides_cases,
+        call=cases.call_strides,
         hints=(
             "A stride says how many elements to walk in memory to reach the next index of an axis. "
             "Nothing moved, so think of the tensor as it was: token after token.",

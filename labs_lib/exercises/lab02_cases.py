@@ -15,6 +15,12 @@ from .inputs import uniform
 from .kit import Case
 
 _SIZES = ("d_model", "n_head", "head_dim")
+_AXES = ("batch", "n_head", "seq", "head_dim")
+_WITH_NEIGHBOURS = (
+    "refuse: a little too wide",
+    "refuse: a little too narrow",
+    "refuse: more heads than numbers",
+)
 _MEANT_TO_REFUSE = (AssertionError, ZeroDivisionError, RuntimeError, Exception)
 
 
@@ -128,14 +134,24 @@ def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
         taken = {"a legal setting is": "taken", "head_dim is of type": _type(made.head_dim)}
         return taken | {name: getattr(made, name) for name in _SIZES}
     refusal, message = _refusal(program, case)
-    if case.name not in ("refuse: a little too wide", "refuse: a little too narrow"):
+    if case.name not in _WITH_NEIGHBOURS:
         return refusal
     d_model, n_head = case.args
     below = d_model - d_model % n_head
+    neighbours = {"below": below, "above": below + n_head}
     return refusal | {
-        f"the legal d_model below {d_model}, with {n_head} heads": _named(below, message),
-        f"the legal d_model above {d_model}, with {n_head} heads": _named(below + n_head, message),
+        f"the legal d_model {side} {d_model}, with {n_head} heads": _named(legal, message)
+        for side, legal in neighbours.items()
+        if legal
     }
+
+
+def call_strides(program: Callable[..., Any], case: Case) -> Any:
+    """Four strides by the names of their axes; anything else as it was returned."""
+    strides = program(*case.args)
+    if not isinstance(strides, (tuple, list)) or len(strides) != len(_AXES):
+        return strides
+    return {f"the stride along {axis}": one for axis, one in zip(_AXES, strides, strict=True)}
 
 
 def is_a_view(split: Callable[..., Tensor]) -> bool:

@@ -94,14 +94,20 @@ def _words(split: Split, heads: Tensor) -> tuple[str, str]:
     n_head, seq, head_dim = heads.shape
     share = agreement(split, n_head, n_head * head_dim, seq)
     sentence = f"{_distances(heads)} {_judgement(share, n_head, seq)}"
-    return _title(share, n_head, head_dim), sentence
+    return _title(share, owners(heads), n_head, head_dim), sentence
 
 
-def _title(share: float, n_head: int, head_dim: int) -> str:
+def _title(share: float, owner: np.ndarray, n_head: int, head_dim: int) -> str:
+    """What is seen of a split, from the head that reads each place of [seq, d_model]."""
     if share == 1:
-        each = "all numbers" if n_head == 1 else f"{head_dim} numbers"
-        return f"Each token gives {each} to each head" if n_head > 1 else "One head has it all"
-    return "A head has pieces of some tokens and nothing of others"
+        of_all = f"{head_dim} of the {n_head * head_dim} numbers of every query"
+        return f"Each head has {of_all}" if n_head > 1 else "One head has it all"
+    own = np.arange(owner.shape[1]) // head_dim
+    if (owner == own).all():
+        return "Each head has its own numbers, in another order"
+    if all((owner == head).any(axis=1).all() for head in range(n_head)):
+        return "Each head has numbers of every query, but not those of its own block"
+    return "A head has pieces of some queries and nothing of others"
 
 
 def _distances(places: Tensor) -> str:

@@ -61,6 +61,31 @@ def test_a_function_of_ones_own_is_drawn_and_its_mistakes_shown():
     assert "[1, 4, 6, 8]" in panel.message
 
 
+def _titles(split):
+    """The title that the browser draws, and that of the still."""
+    panel = head_split(4, 32, seq=6, split=split)
+    return panel.own["title"], panel.still.figure.axes[0].get_title(loc="left")
+
+
+@pytest.mark.parametrize(
+    ("split", "title"),
+    [
+        (lambda x, n: x.unflatten(2, (n, -1)).transpose(1, 2), "Each head has 8 of the 32 numbers"),
+        (wrong, "A head has pieces of some queries and nothing of others"),
+        (lambda x, n: x.unflatten(2, (-1, n)).permute(0, 3, 1, 2), "numbers of every query, but"),
+        (
+            lambda x, n: x.unflatten(2, (n, -1)).transpose(1, 2).flip(1),
+            "numbers of every query, but",
+        ),
+        (lambda x, n: x.unflatten(2, (n, -1)).transpose(1, 2).flip(3), "own numbers, in another"),
+    ],
+    ids=["right", "one reshape", "dealt out one by one", "heads backwards", "numbers backwards"],
+)
+def test_the_title_says_what_a_head_has_and_has_not(split, title):
+    in_browser, in_still = _titles(split)
+    assert title in in_browser and in_still == in_browser
+
+
 def test_a_function_not_written_yet_is_no_error():
     def stub(x, n_head):
         raise NotImplementedError

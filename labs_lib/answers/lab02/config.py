@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 from labs_lib.config import AttentionConfig
 
+from ...exercises.lab02 import NOT_OWN
 from ..kit import Answer, Right, Wrong
 
 
@@ -63,6 +64,13 @@ def _always_divides(d_model, n_head, head_dim=None):
     return made
 
 
+def _must_fill(d_model, n_head, head_dim=None):
+    made = HeadConfig(d_model, n_head, head_dim)
+    if made.n_head * made.head_dim != d_model:
+        raise ValueError(f"{n_head} heads of {made.head_dim} are not {d_model} numbers")
+    return made
+
+
 def _mended(d_model, n_head, head_dim=None):
     if head_dim is None and isinstance(n_head, int) and 0 < n_head < d_model:
         d_model -= d_model % n_head
@@ -106,7 +114,7 @@ class _Typed(HeadConfig):
 
 def _nearest_first(d_model, n_head):
     steps = (k for distance in range(n_head) for k in (d_model - distance, d_model + distance))
-    near = [width for width in steps if width % n_head == 0]
+    near = [width for width in steps if width > 0 and width % n_head == 0]
     if near[0] != d_model:
         text = ", ".join(f"{width:,}" for width in near[:2])
         raise ValueError(f"n_head={n_head} and d_model={d_model}: take one of {text}")
@@ -127,13 +135,13 @@ HEAD_CONFIG = Answer(
             "rounds_down",
             _variant(lambda d_model, n_head: d_model // n_head),
             "A remainder is dropped in silence here: nothing is refused, and some numbers of each\n"
-            "token belong to no head. Test the remainder before you divide.",
+            "query belong to no head. Test the remainder before you divide.",
         ),
         Wrong(
             "rounds_up",
             _variant(lambda d_model, n_head: math.ceil(d_model / n_head)),
-            "A remainder is rounded up here, so that the heads together want more numbers than a\n"
-            "token has. Test the remainder and refuse.",
+            "A remainder is rounded up here, so that the heads together want more than d_model\n"
+            "numbers. Test the remainder and refuse.",
         ),
         Wrong(
             "asserts",
@@ -145,7 +153,7 @@ HEAD_CONFIG = Answer(
             "names_nothing",
             _variant(lambda d_model, n_head: _refuse(
                 d_model, n_head, "{d_model} must be divisible by {n_head}")),
-            "Refused at the right moment, but the nearest legal widths aren't in the message.\n"
+            "Refused at the right moment, but the nearest legal d_model isn't in the message.\n"
             "Whoever reads it has to do the arithmetic alone: name the nearest multiple of n_head\n"
             "on each side of d_model.",
         ),
@@ -153,19 +161,26 @@ HEAD_CONFIG = Answer(
             "names_one_side",
             _variant(lambda d_model, n_head: _refuse(
                 d_model, n_head, "{d_model} over {n_head}: take {below}")),
-            "The message names the legal width below, but not the one above.",
+            "The message names the legal d_model below, but not the one above.",
         ),
         Wrong(
             "names_only_the_upper_side",
             _variant(lambda d_model, n_head: _refuse(
                 d_model, n_head, "{d_model} over {n_head}: take {above}")),
-            "The message names the legal width above, but not the one below.",
+            "The message names the legal d_model above, but not the one below.",
         ),
         Wrong(
             "head_dim_must_divide_too",
             _always_divides,
             "The remainder is refused here even when head_dim was given. Then nothing is\n"
             "divided, and d_model may be anything.",
+        ),
+        Wrong(
+            "heads_must_be_as_wide_as_d_model",
+            _must_fill,
+            "Every head_dim is refused here that doesn't make n_head * head_dim equal to d_model.\n"
+            "The two may differ where head_dim is given: d_model is how many numbers a token has,\n"
+            "n_head * head_dim how many numbers q has.",
         ),
         Wrong(
             "ignores_head_dim",
@@ -177,8 +192,8 @@ HEAD_CONFIG = Answer(
             "d_model_made_to_fit",
             lambda d_model, n_head, head_dim=None: HeadConfig(
                 n_head * head_dim if head_dim else d_model, n_head, head_dim),
-            "d_model became n_head * head_dim. The two may differ: d_model is how wide a token\n"
-            "is, n_head * head_dim how wide the heads are together.",
+            "d_model became n_head * head_dim. The two may differ: d_model is how many numbers a\n"
+            "token has, n_head * head_dim how many numbers q has.",
         ),
         Wrong(
             "head_dim_stays_none",
@@ -217,14 +232,13 @@ HEAD_CONFIG = Answer(
         Wrong(
             "mends_in_silence",
             _mended,
-            "An illegal width is changed to a legal one and nobody is told. The model that is\n"
+            "An illegal d_model is changed to a legal one and nobody is told. The model that is\n"
             "then trained isn't the one that was asked for: refuse it.",
         ),
         Wrong(
             "the_library_class",
             AttentionConfig,
-            "The sizes are right, but they come from the library's configuration; write the "
-            "checks yourself.",
+            NOT_OWN,
         ),
     ),
     right=(

@@ -71,7 +71,7 @@ HEAD_DIM = Answer(
             "rounds_down",
             lambda d_model, n_head: d_model // n_head,
             "Where there is a remainder, this drops it in silence: 2048 over 24 gives 85, and 8\n"
-            "numbers of each token belong to no head. Such a pair has to be refused.",
+            "numbers of each query belong to no head. Such a pair has to be refused.",
         ),
         Wrong(
             "rounds_up",
@@ -94,8 +94,8 @@ HEAD_DIM = Answer(
         Wrong(
             "remainder_upside_down",
             _refuses(lambda d_model, n_head: n_head % d_model != 0),
-            "A pair that goes together is refused here. n_head % d_model divides the heads by the\n"
-            "width; the width is what is cut.",
+            "A pair that goes together is refused here. n_head % d_model divides the heads by\n"
+            "d_model; d_model is what is shared out.",
         ),
         Wrong(
             "quotient_and_remainder",
@@ -112,7 +112,7 @@ HEAD_DIM = Answer(
         Wrong(
             "upside_down",
             lambda d_model, n_head: n_head // d_model,
-            "This divides the heads by the width. The width is what is cut.",
+            "This divides n_head by d_model. d_model is what is shared out among the heads.",
         ),
         Wrong(
             "the_remainder",

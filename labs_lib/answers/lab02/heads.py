@@ -8,6 +8,7 @@ import torch
 
 from labs_lib.attention.heads import merge_heads, split_heads
 
+from ...exercises.lab02 import COPIED
 from ..kit import Answer, Right, Wrong
 
 
@@ -113,7 +114,7 @@ SPLIT_HEADS = Answer(
         Wrong(
             "every_nth_number",
             lambda x, n_head: x.unflatten(2, (-1, n_head)).permute(0, 3, 1, 2),
-            "A head has every n_head-th number of its token here. The numbers of a head are\n"
+            "A head has every n_head-th number of a row here. The numbers of a head are\n"
             "neighbours: when you cut an axis in two, the outer part is named first.",
         ),
         Wrong(
@@ -142,14 +143,14 @@ SPLIT_HEADS = Answer(
         Wrong(
             "whole_width_for_each_head",
             lambda x, n_head: x[:, None].expand(-1, n_head, -1, -1),
-            "Each head has all of a token's numbers here. The width is shared out: every number\n"
+            "Each head has the whole row of a token here. The width is shared out: every number\n"
             "goes to one head.",
         ),
         Wrong(
             "cuts_the_tokens",
             lambda x, n_head: torch.stack(x.chunk(n_head, dim=1), dim=1),
-            "This cuts the axis of the tokens into n_head pieces. Each head sees every token, and\n"
-            "some of its numbers: cut the last axis.",
+            "This cuts the axis of the tokens into n_head pieces. Each head has a block of every\n"
+            "token's row: cut the last axis.",
         ),
         Wrong(
             "all_axes_reversed",
@@ -188,19 +189,17 @@ SPLIT_HEADS = Answer(
         Wrong(
             "heads_backwards",
             lambda x, n_head: x.unflatten(2, (n_head, -1)).transpose(1, 2).flip(1),
-            "The heads come in reverse order: head 0 has the last numbers of each token.",
+            "The heads come in reverse order: head 0 has the last numbers of each row.",
         ),
         Wrong(
             "copied",
             lambda x, n_head: x.unflatten(2, (n_head, -1)).transpose(1, 2).contiguous(),
-            "The values are right, but they were copied; to cut an axis and to swap two axes "
-            "no copy is needed.",
+            COPIED,
         ),
         Wrong(
             "stacked_slices",
             lambda x, n_head: torch.stack(x.chunk(n_head, dim=2), dim=1),
-            "The values are right, but they were copied; to cut an axis and to swap two axes "
-            "no copy is needed.",
+            COPIED,
         ),
         Wrong(
             "gradient_lost",

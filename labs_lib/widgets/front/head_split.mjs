@@ -56,8 +56,9 @@ function judgement(share, n_head, seq) {
 }
 
 function split_title(share, n_head, head_dim) {
-  if (share < 1) return "A head has pieces of some tokens and nothing of others";
-  return n_head > 1 ? `Each token gives ${head_dim} numbers to each head` : "One head has it all";
+  if (share < 1) return "A head has pieces of some queries and nothing of others";
+  const of_all = `${head_dim} of the ${n_head * head_dim} numbers of every query`;
+  return n_head > 1 ? `Each head has ${of_all}` : "One head has it all";
 }
 
 // Memory, one row per token; every place has the colour and the number of the head that reads it.
