@@ -70,13 +70,15 @@ class Rule:
 
     `kept` receives the student's program and says whether it keeps the rule, as a bool or with
     what was counted as `Measured`; `broken` is the sentence for a student whose program gives
-    right values but breaks it.
+    right values but breaks it. `by_torch` says that torch's operators are counted, so that nothing
+    done in numpy or in lists is.
     """
 
     name: str
     text: str
     kept: Callable[[Callable[..., Any]], bool | Measured]
     broken: str
+    by_torch: bool = False
 
     def told(self, words: Mapping[str, str]) -> list[str]:
         """The lines for a student who breaks it, with what was counted put in."""

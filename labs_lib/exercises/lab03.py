@@ -32,6 +32,7 @@ NO_LOOP = Rule(
     text="as many products and softmaxes for six heads as for two",
     kept=has_no_loop_over_heads,
     broken=LOOP_REMAINS,
+    by_torch=True,
 )
 
 FUNCTIONS = (

@@ -7,6 +7,7 @@ program is written in.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,10 @@ def products(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
 
 
 def flops(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """How many operations the products of one call took; a multiply-add counts as two."""
+    """How many operations the products of one call took; a multiply-add counts as two.
+
+    A product is also made by * where the shapes spread both factors, as in q[:, None] * k.
+    """
     with _Flops() as record:
         program(*args, **kwargs)
     return record.total
@@ -45,9 +49,10 @@ def largest_allocation(
 ) -> int:
     """The number of elements of the largest new tensor that one call made; views are not new.
 
-    A new tensor for which `counted` is false doesn't count, here and in peak_memory.
+    A new tensor for which `counted` is false doesn't count, here and in peak_memory, unless it is a
+    product: as many numbers as k has may be scores.
     """
-    with _Memory(counted) as record:
+    with _Largest(counted) as record:
         program(*args, **kwargs)
     return record.largest
 
@@ -97,6 +102,26 @@ class _Flops(Watch):
                 return out
         out = func(*args, **kwargs)
         self.total += formula(*args, **kwargs, out_val=out) if formula else 0
+        self.total += 2 * out.numel() if _spreads(func, args, out) else 0
+        return out
+
+
+class _Largest(Watch):
+    """Looks closer at a tensor only when it is larger than all before it: few are."""
+
+    def __init__(self, counted: Counted) -> None:
+        super().__init__()
+        self.counted, self.largest = counted, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for tensor in _tensors(out):
+            storage = tensor.untyped_storage()
+            size = storage.nbytes() // tensor.element_size()
+            if size > self.largest and self.counted(tensor):
+                known = (t.untyped_storage()._cdata for t in _tensors((args, kwargs)))
+                if storage._cdata not in known:
+                    self.largest = size
         return out
 
 
@@ -105,7 +130,7 @@ class _Memory(Watch):
 
     def __init__(self, counted: Counted) -> None:
         super().__init__()
-        self.counted, self.largest, self.peak = counted, 0, 0
+        self.counted, self.peak = counted, 0
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
         self._bytes = 0  # of all that is alive, and of what was freed and not yet forgotten
 
@@ -115,13 +140,13 @@ class _Memory(Watch):
         if not made:
             return out
         known = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
+        product = func.overloadpacket.__name__ in PRODUCTS or _spreads(func, args, out)
         for tensor in made:
             storage = tensor.untyped_storage()
             key = storage._cdata
-            if key not in known and key not in self._alive and self.counted(tensor):
+            if key not in known and key not in self._alive and (product or self.counted(tensor)):
                 self._alive[key] = StorageWeakRef(storage), storage.nbytes()
                 self._bytes += storage.nbytes()
-                self.largest = max(self.largest, storage.nbytes() // tensor.element_size())
         if self._bytes > self.peak:
             self._forget_the_freed()
             self.peak = max(self.peak, self._bytes)
@@ -130,6 +155,20 @@ class _Memory(Watch):
     def _forget_the_freed(self) -> None:
         for key in [key for key, one in self._alive.items() if one[0].expired()]:
             self._bytes -= self._alive.pop(key)[1]
+
+
+def _spreads(func: Any, args: tuple[Any, ...], out: Any) -> bool:
+    """Whether a * b has more numbers than either: each of a's meets several of b's."""
+    if func.overloadpacket.__name__ not in ("mul", "mul_"):
+        return False
+    factors = _tensors(args)
+    return len(factors) == 2 and all(_own_numbers(one) < out.numel() for one in factors)
+
+
+def _own_numbers(tensor: torch.Tensor) -> int:
+    """How many numbers a tensor has of its own: an expanded axis has one."""
+    sizes = zip(tensor.shape, tensor.stride(), strict=True)
+    return math.prod(size for size, stride in sizes if stride)
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:

@@ -18,7 +18,7 @@ from ...notebook.bindings import MAX_CHARS, binds, is_cuda, parse, used_names
 from ...notebook.matching import Answer, Piece
 from .kernel_text import doubts
 from .transplant import kernel_text
-from .ways import around, from_the_library, in_python, opaque, rebound
+from .ways import around, from_the_library, in_python, opaque, out_of_torch, rebound
 
 _MEDDLING = {
     "get_ipython", "builtins", "__builtins__", "setattr", "delattr", "ctypes", "settrace",
@@ -84,6 +84,10 @@ def _on_the_side(
     """Doubts about what can't be named in advance: other ways there, and what measures."""
     every = [*own, *reached, *rest]
     doubts = [f"it goes by {name}" for name in around([*own, *reached], exercise.forbidden)]
+    if any(rule.by_torch for rule in exercise.rules):
+        doubts += [
+            f"it works by {name}, where no rule counts" for name in out_of_torch([*own, *reached])
+        ]
     doubts += ["it is no plain Python" for text in [*own, *reached] if parse(text) is None]
     doubts += [f"a cell uses {name}" for name in sorted(_meddling(every))]
     renamed = {name for text in every for name in rebound(text)} & _MEASURING

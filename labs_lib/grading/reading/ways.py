@@ -44,6 +44,15 @@ _USUAL = {
     "sparse", "amp", "parallel", "backends", "func", "attention", "copy", "parameter", "function",
     "graph", "signal", "numbers", "keyword", "optim", "dtypes", "warnings", "collections",
 }  # fmt: skip
+_OUT_OF_TORCH = {
+    "numpy", "tolist", "from_numpy", "__array__", "__array_interface__", "asarray", "from_dlpack",
+    "to_dlpack", "__dlpack__", "data_ptr", "frombuffer", "memoryview", "vectorize", "opt_einsum",
+}  # fmt: skip
+_SCALAR = {
+    "inf", "nan", "pi", "e", "newaxis", "prod", "sqrt", "ceil", "floor", "log", "log2", "exp",
+    "float16", "float32", "float64", "int32", "int64", "bool_", "integer", "floating", "ndarray",
+    "finfo", "isfinite", "isnan", "isinf",
+}  # fmt: skip
 _ASSIGNED = re.compile(r"^([ \t]*)([\w\[][\w.,\[\] \t]*=[ \t]*)([%!].*)$", re.MULTILINE)
 _IPYTHON = re.compile(r"^[ \t]*[?/,;]|\?[ \t]*$", re.MULTILINE)
 _KIN = ("attention", "transformer")  # torch and others have many layers by such names
@@ -95,6 +104,36 @@ def around(texts: Sequence[str], forbidden: Iterable[str]) -> list[str]:
             )
         ]
     return list(dict.fromkeys(found))
+
+
+def out_of_torch(texts: Sequence[str]) -> list[str]:
+    """What in the texts takes numbers out of torch, whose operators alone are counted by rules.
+
+    numpy's constants, and what it does to one number, are no work.
+    """
+    found: list[str] = []
+    for text in texts:
+        arrays = {"np", "numpy", *(a.asname or a.name for a in _imports(text, "numpy"))}
+        found += [a.name for a in _imports(text, "scipy")]
+        found += [
+            f"{root}.{name}" if root in arrays else name
+            for name, root in _taken_in(text)
+            if name in _OUT_OF_TORCH
+            or (root in arrays and name not in _SCALAR)
+            or root.partition(".")[0] == "scipy"
+        ]
+    return list(dict.fromkeys(found))
+
+
+def _imports(text: str, root: str) -> Iterator[ast.alias]:
+    for node in _walk(parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (a for a in node.names if a.name.partition(".")[0] == root)
+
+
+def _taken_in(text: str) -> Iterator[tuple[str, str]]:
+    tree = parse(text)
+    return iter(()) if tree is None else _taken(tree)
 
 
 @cache
