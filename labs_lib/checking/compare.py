@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import SupportsFloat
 
@@ -17,6 +18,8 @@ _NO_GRADIENT = (
     "Use the input itself: a copy in a new nn.Parameter or nn.Linear, .data, .detach() and",
     "no_grad() hide from autograd what the output was made of.",
 )
+_NAME = re.compile(r"""\[['"](.*?)['"]\]""")
+_PLACES = re.compile(r"(\[\d+\])+")
 _NAN = "NaN comes from 0/0, inf/inf or (-inf) - (-inf), as in a softmax without any key."
 _NAN_OF_KERNELS = (
     "NaN: no thread wrote it (outputs and shared memory start as NaN), or it comes from 0/0 or "
@@ -47,8 +50,10 @@ def difference(exercise: Exercise, want: Observation, got: Observation) -> list[
         return _difference_raised(want, got)
     if set(want.leaves) != set(got.leaves):
         return [_difference_structure(want.leaves, got.leaves)]
+    instead = got.leaves.get("['made instead']")
+    made = str(instead.value) if instead else ""
     for path, leaf in want.leaves.items():
-        lines = _difference_leaf(exercise, path, leaf, got.leaves[path])
+        lines = _difference_leaf(exercise, path, leaf, got.leaves[path], made)
         if lines:
             return lines
     if got.changed and not want.changed:
@@ -93,8 +98,30 @@ def _structure(leaves: Mapping[str, Leaf]) -> str:
     plain = {p: leaf for p, leaf in leaves.items() if not p.startswith("gradient")}
     if list(plain) == [""]:
         return _describe(plain[""])
+    if all(_PLACES.fullmatch(path) for path in plain):
+        return f"{len(plain)} values{' in lists' if any('][' in path for path in plain) else ''}"
     more = ", ..." if len(plain) > MOST_PATHS else ""
-    return f"{len(plain)} values ({', '.join(list(plain)[:MOST_PATHS])}{more})"
+    return f"{len(plain)} values ({', '.join(_name(p) for p in list(plain)[:MOST_PATHS])}{more})"
+
+
+def _name(path: str) -> str:
+    """A path as a student reads it: `a, b` for `['a']['b']`, `a[0]`, and `result[0]` for `[0]`."""
+    if _PLACES.fullmatch(path):
+        return f"result{path}"
+    return _NAME.sub(r", \1", path).removeprefix(", ")
+
+
+def _difference_words(path: str, want: str, got: str, made: str) -> str:
+    """Two texts that differ: what a program gave, or what a case says became of it."""
+    name = _name(path)
+    if name == "refused with":
+        if got == "no error":
+            gave = f" and gave {made}" if made else ""
+            return f"this was accepted{gave}; it should be refused with {want}"
+        return f"this ended with {got}; it should be refused with {want}"
+    if name.endswith((" is", " was", " type")):
+        return f"{name} {got}; it should be {want}"
+    return f"{name}: {got}; wanted is {want}" if name else f"got {got!r}, wanted {want!r}"
 
 
 def _describe(leaf: Leaf) -> str:
@@ -107,8 +134,8 @@ def _describe(leaf: Leaf) -> str:
     return f"{_KIND_WORDS[leaf.kind]}: {leaf.value!r}" if leaf.kind != "bool" else repr(leaf.value)
 
 
-def _difference_leaf(exercise: Exercise, path: str, want: Leaf, got: Leaf) -> list[str]:
-    where = f"{path}: " if path else ""
+def _difference_leaf(exercise: Exercise, path: str, want: Leaf, got: Leaf, made: str) -> list[str]:
+    where = f"{_name(path)}: " if path else ""
     if want.kind != got.kind:
         if path.startswith("gradient of") and got.kind == "none":
             return [f"The values are right, but no {path} arrives.", *_NO_GRADIENT]
@@ -120,9 +147,11 @@ def _difference_leaf(exercise: Exercise, path: str, want: Leaf, got: Leaf) -> li
         return _difference_tensor(exercise, where, want, got)
     if want.kind == "number":
         return _difference_number(exercise, where, want, got)
-    if want.value != got.value:
-        return [f"{where}got {got.value!r}, wanted {want.value!r}"]
-    return []
+    if want.value == got.value:
+        return []
+    if want.kind == "text":
+        return [_difference_words(path, want.value, got.value, made)]
+    return [f"{where}got {got.value!r}, wanted {want.value!r}"]
 
 
 def _wanted(leaf: Leaf) -> str:

@@ -142,7 +142,7 @@ def _refusal(program: Callable[..., Any], case: Case) -> dict[str, Any]:
 
 def _made(value: Any) -> str:
     if isinstance(value, (tuple, list)) and all(isinstance(n, numbers.Real) for n in value):
-        return " ".join(f"{n:.6g}" for n in value)
+        return ", ".join(f"{n:.6g}" for n in value)
     return _type(value)
 
 

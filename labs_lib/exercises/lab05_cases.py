@@ -168,8 +168,9 @@ def call_without(program: Callable[..., Any], case: Case) -> Any:
         raise
     except Exception as error:
         return {"refused with": type(error).__name__, "made instead": "nothing"}
-    shape = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
-    return {"refused with": "no error", "made instead": str(shape)}
+    kind = "None" if made is None else f"a {type(made).__name__}"
+    shown = f"a tensor of shape {list(made.shape)}" if isinstance(made, Tensor) else kind
+    return {"refused with": "no error", "made instead": shown}
 
 
 def _refused(make: Callable[..., Any], sizes: tuple[int, ...]) -> dict[str, str]:

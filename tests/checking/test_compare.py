@@ -1,4 +1,4 @@
-"""A number is never within tolerance of infinity or of NaN."""
+"""What a difference is told as; a number is never within tolerance of infinity or of NaN."""
 
 from __future__ import annotations
 
@@ -46,3 +46,46 @@ def test_an_input_that_no_gradient_reaches_is_named():
     want, got = ({f"{p[2:-2]}": leaf for p, leaf in flatten(t).items()} for t in (reached, lost))
     lines = difference(ITEM, Observation(want), Observation(got))
     assert lines[0] == "The values are right, but no gradient of W arrives." and len(lines) == 3
+
+
+REFUSED = {"refused with": "ValueError", "made instead": "nothing"}
+
+
+@pytest.mark.parametrize(
+    ("want", "got", "told"),
+    [
+        (
+            REFUSED,
+            {"refused with": "no error", "made instead": "a head_dim of 85"},
+            "this was accepted and gave a head_dim of 85; it should be refused with ValueError",
+        ),
+        (
+            REFUSED,
+            {"refused with": "TypeError", "made instead": "nothing"},
+            "this ended with TypeError; it should be refused with ValueError",
+        ),
+        (
+            {"refused with": "ValueError"},
+            {"refused with": "no error"},
+            "this was accepted; it should be refused with ValueError",
+        ),
+        (
+            {"a legal pair is": "taken"},
+            {"a legal pair is": "refused with ValueError"},
+            "a legal pair is refused with ValueError; it should be taken",
+        ),
+        ({"head_dim": 64}, {"head_dim": 32}, "head_dim: got 32, wanted 64"),
+        ({"a": {"b": "one"}}, {"a": {"b": "two"}}, "a, b: two; wanted is one"),
+        ((1, 2), (1, 3), "result[1]: got 3, wanted 2"),
+        ((1, 2), (1, 2, 3), "you returned 3 values; wanted is 2 values"),
+        (
+            {"q": 1, "k": 2},
+            (1, 2),
+            "you returned 2 values; wanted is 2 values (q, k)",
+        ),
+        ((1, 2), ((1, 2), (3, 4)), "you returned 4 values in lists; wanted is 2 values"),
+    ],
+)
+def test_a_difference_is_told_in_words_and_not_by_keys_and_brackets(want, got, told):
+    lines = difference(ITEM, Observation(flatten(want)), Observation(flatten(got)))
+    assert lines == [told]
