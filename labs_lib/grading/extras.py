@@ -87,7 +87,11 @@ class Extras:
         return nobody
 
     def _choose(self, submission: Submission, courses: Sequence[Course]) -> Submission:
-        kept, timed = choose(submission, courses, self._policy, self._received)
+        try:
+            kept, timed = choose(submission, courses, self._policy, self._received)
+        except Exception as error:  # one student's files stop nobody else's run
+            note = f"Its attempts could not be told apart ({type(error).__name__}: {error})."
+            return replace(submission, notes=(*submission.notes, note))
         self.timed[submission.student] = timed
         return kept
 

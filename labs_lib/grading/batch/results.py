@@ -105,11 +105,12 @@ class Results:
         for text in lines:
             try:
                 line = json.loads(text)
-                which = Basis(*(line[name] for name in Basis.__dataclass_fields__))
+                which = Basis(*(_text(line[name]) for name in Basis.__dataclass_fields__))
                 outcomes = [_outcome(one) for one in line["outcomes"]]
-            except (ValueError, KeyError, TypeError):  # cut off by a kill
-                continue
-            if seed is None or line.get("seed") == seed:
+                known = seed is None or line.get("seed") == seed
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                continue  # cut off by a kill, or not written by us
+            if known:
                 self._known[which] = outcomes
 
 
@@ -142,11 +143,30 @@ def _append(path: Path, text: bytes) -> None:
         os.fsync(file.fileno())
 
 
+_WRITTEN = {"exercise": str, "status": str, "maximum": int, "mistake": str, "how": str}
+_WRITTEN |= {"answer": str, "seconds": (int, float), "lines": list, "notes": list}
+
+
 def _outcome(values: Mapping) -> Outcome:
-    listed: dict[str, Any] = {
-        name: tuple(v) if isinstance(v, list) else v for name, v in values.items()
-    }
-    return Outcome(**listed)
+    """What a line says of one exercise; marks by hand have no place there.
+
+    Raises TypeError, AttributeError, KeyError, ValueError for what we didn't write.
+    """
+    known: dict[str, Any] = {name: values[name] for name in _WRITTEN if name in values}
+    for name, value in known.items():
+        if not isinstance(value, _WRITTEN[name]) or isinstance(value, bool):
+            raise TypeError(name)
+        if isinstance(value, list):
+            known[name] = tuple(_text(one) for one in value)
+    if any(values.get(name) for name in ("mark", "comment")) or known["maximum"] < 0:
+        raise ValueError("a mark")
+    return Outcome(**known)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
 
 
 def _hash(texts: Iterable[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...notebook.reading import Unreadable
 from ...workbook.own_report import OwnReport, Section, read
 from ..intake.collect import Submission
 
@@ -18,6 +17,6 @@ def _report(submission: Submission) -> OwnReport:
     handed = submission.reports[-1]
     try:
         return read(handed.read())
-    except (Unreadable, ValueError) as error:
+    except Exception as error:  # whatever one student hands in, the others have their report
         said = f"{handed.label} came and can't be shown: {error}."
         return OwnReport("A report of the student's own", (Section("Unreadable", said),))

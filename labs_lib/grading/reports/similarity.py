@@ -77,12 +77,17 @@ def similarity_files(
     submissions: Sequence[Submission], courses: Sequence[Course]
 ) -> dict[str, bytes]:
     """`similarity.csv` and `similarity.html` for a class, by name; for the instructor alone."""
-    texts = {one.student: _texts(one, courses) for one in submissions}
+    texts, strange = {}, []
+    for one in submissions:
+        try:
+            texts[one.student] = _texts(one, courses)
+        except Exception:  # its row says why: a hint is no reason to lose the report
+            strange.append(one.student)
     known = {e.name: _given(course, e.name) for course in courses for e in course.exercises}
     pairs = alike(texts, known)
     return {
         "similarity.csv": _table(pairs).encode("utf-8", "replace"),
-        "similarity.html": _page(pairs, texts).encode("utf-8", "replace"),
+        "similarity.html": _page(pairs, texts, strange).encode("utf-8", "replace"),
     }
 
 
@@ -154,7 +159,7 @@ def _table(pairs: Sequence[Pair]) -> str:
     return text.getvalue()
 
 
-def _page(pairs: Sequence[Pair], texts: Texts) -> str:
+def _page(pairs: Sequence[Pair], texts: Texts, strange: Sequence[str] = ()) -> str:
     parts = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta http-equiv="Content-Security-Policy" '
@@ -163,6 +168,10 @@ def _page(pairs: Sequence[Pair], texts: Texts) -> str:
         "<style>td { vertical-align: top; width: 50%; } pre { white-space: pre-wrap; }</style>",
         f"</head><body><h1>Answers that look alike</h1><p>{_WORDS}</p>",
     ]
+    if strange:
+        parts.append(
+            f"<p>Not compared, since they couldn't be read: {_plain(', '.join(strange))}.</p>"
+        )
     for pair in pairs[:SHOWN]:
         told = f"{pair.first} and {pair.second}: {pair.likeness:.0%}, {pair.shared} passages"
         parts.append(f"<h2>{_plain(told)}</h2>")
