@@ -68,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     _forgive_narrow_terminals()
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["help"]:  # `labs help check`, as many write it
+        arguments = [*arguments[1:2], "--help"] if arguments[1:] else []
     if not arguments:
         print(OVERVIEW, end="")
         return 0
@@ -93,7 +95,9 @@ def _run(arguments: list[str]) -> int:
         near = difflib.get_close_matches(name, known, n=1)
         way_out = f"did you mean `labs {near[0]}`?" if near else f"there are {', '.join(known)}"
         return _refuse(f"there is no command {name!r}; {way_out}")
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        return _refuse(f"labs {name} takes no {unknown[0]}; `labs {name} --help` shows how")
     try:
         return int(options.run(options) or 0)
     except UsageError as error:
@@ -317,14 +321,10 @@ def _models(options: argparse.Namespace) -> int:
     """
     from .models import command
 
-    if options.action == "list":
-        command.show(options.names, options.cache)
-    elif options.action == "get":
-        command.get(options.names, options.cache)
-    elif options.action == "remove":
-        command.remove(options.names, options.cache)
-    else:
+    if options.action == "verify":
         return 0 if command.verify(options.names, options.cache) else 1
+    actions = {"list": command.show, "get": command.get, "remove": command.remove}
+    actions[options.action](options.names, options.cache)
     return 0
 
 

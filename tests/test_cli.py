@@ -43,6 +43,23 @@ def test_every_command_explains_itself(name, capsys):
     assert f"example:\n  labs {name}" in shown
 
 
+def test_help_is_a_word_too(capsys):
+    assert cli.main(["help"]) == 0
+    assert capsys.readouterr().out == cli.OVERVIEW
+    assert cli.main(["help", "check"]) == 0
+    assert capsys.readouterr().out.startswith("usage: labs check")
+
+
+def test_check_of_a_file_that_is_no_notebook_says_so_without_our_words_for_it(course, capsys):
+    (course.parent / "notes.txt").write_text("hello\n", encoding="utf-8")
+    assert cli.main(["check", "notes.txt"]) == 2
+    said = capsys.readouterr().err
+    assert said == (
+        "labs: notes.txt is not a notebook that can be read "
+        "(its text is not JSON, which a notebook's is)\n"
+    )
+
+
 @pytest.mark.parametrize("name", cli.EXAMPLES)
 def test_example_of_every_command_is_one_that_can_be_given(name):
     parser, known = cli._parser()
@@ -69,12 +86,15 @@ def test_version_is_the_packages(capsys):
         (["chek"], "labs check"),
         (["xyzzy"], "there are start"),
         (["--nope"], "no option --nope"),
+        (["help", "chek"], "labs check"),
+        (["start", "now"], "`labs start --help`"),
         (["check", "42"], "no lab"),
         (["check", "nope.ipynb"], "no notebook"),
         (["check"], "no notebook"),
         (["check", "--fast"], "--help"),
         (["progress", "42"], "no lab"),
         (["hint"], "EXERCISE"),
+        (["hint", "lab02"], "lab02 is a lab; give one of its exercises: lab02.head_dim, "),
         (["hint", "lab00.first_tensr"], "lab00.first_tensor"),
         (["reset"], "EXERCISE"),
         (["reset", "lab00.first_tensr"], "lab00.first_tensor"),
@@ -94,6 +114,8 @@ def test_version_is_the_packages(capsys):
         (["handout", "there", "--from", "42"], "no lab"),
         (["handout", "there", "--from", "02x"], "no lab"),
         (["claims", "77"], "no claim"),
+        (["bench", "cuda", "--json", "."], "is a folder"),
+        (["bench", "cuda", "--json", "nowhere/a.json"], "no folder nowhere"),
         (["claims", "02", "--verdict", "maybe"], "within-limits"),
         (["grade", "nowhere"], "nowhere"),
         (["grade", ".", "--seed", "-1"], "--seed"),

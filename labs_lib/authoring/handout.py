@@ -14,6 +14,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from rich.console import Console
+from rich.progress import track
+
 from ..answers import answer
 from ..checking.oracle import LiveOracle
 from ..checking.stored import pack
@@ -148,11 +151,12 @@ def _withhold_in(library: Path, module: str, names: dict[str, str]) -> None:
 def _store_outputs(library: Path, from_lab: Lab) -> None:
     folder = library / "checking" / "stored_outputs"
     folder.mkdir()
-    for lab in labs():
-        if lab.number >= from_lab.number:
-            entries, arrays = _packed(lab.number)
-            write_text(folder / f"{lab.name}.json", entries)
-            (folder / f"{lab.name}.npz").write_bytes(arrays)
+    held = [lab for lab in labs() if lab.number >= from_lab.number]
+    screen = Console(stderr=True)  # minutes for a whole course: a bar with the time left
+    for lab in track(held, "outputs of each lab", console=screen, transient=True):
+        entries, arrays = _packed(lab.number)
+        write_text(folder / f"{lab.name}.json", entries)
+        (folder / f"{lab.name}.npz").write_bytes(arrays)
 
 
 @cache

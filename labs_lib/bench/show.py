@@ -12,6 +12,8 @@ from rich.table import Table
 
 from labs_lib.bench.registry import Bench, chosen
 from labs_lib.bench.rows import Row, Unavailable, WrongResult, in_words
+from labs_lib.errors import UsageError
+from labs_lib.notebook.atomic import write_text
 
 
 def bench(
@@ -23,16 +25,19 @@ def bench(
 ) -> bool:
     """Runs benches and prints them; True if every bar is met.
 
-    `to` names a file for the same as JSON. Raises: LookupError for a name that isn't there.
+    `to` names a file for the same as JSON. Raises: LookupError for a name that isn't there,
+    UsageError where no such file can be made; nothing is measured then.
     """
     console = console or Console(highlight=False, markup=False)
+    if to is not None:  # before minutes of measuring, which a wrong path would lose
+        _require_place(to)
     found, fine = [], True
     for item in chosen(name, device):
         data, met = _shown(item, console)
         found.append({"bench": item.name, "title": item.title, **data})
         fine = fine and met
     if to is not None:
-        to.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_text(to, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     return fine
 
 
@@ -57,6 +62,13 @@ def table(item: Bench, rows: Sequence[Row]) -> Table:
     for cells in zip(*kept.values(), strict=True):
         made.add_row(*cells)
     return made
+
+
+def _require_place(to: Path) -> None:
+    if to.is_dir():
+        raise UsageError(f"--json {to} is a folder; name a file in it")
+    if not to.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {to.parent}; make it first, or give another --json")
 
 
 def _shown(item: Bench, console: Console) -> tuple[dict, bool]:

@@ -65,6 +65,10 @@ def exercise(name: str) -> Exercise:
     known = {item.name: item for item in exercises()}
     if name in known:
         return known[name]
+    whole = re.fullmatch(r"(?:lab)?(\d{1,2})\.?", str(name))
+    asked = [item.name for item in known.values() if whole and int(whole[1]) == int(item.lab[3:])]
+    if asked:
+        raise UnknownExercise(f"{name} is a lab; give one of its exercises: {', '.join(asked)}")
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     near += [n for n in known if n.endswith("." + str(name)) and n not in near]
     way_out = f"did you mean {' or '.join(near)}?" if near else "`labs progress` lists them all"

@@ -14,10 +14,14 @@ def write_bytes(path: Path, content: bytes) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(path) as temporary:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            _name(error, path)
+            raise
         os.replace(temporary, path)
 
 
@@ -29,7 +33,12 @@ def write_text(path: Path, content: str) -> None:
 @contextlib.contextmanager
 def temporary_beside(path: Path) -> Generator[Path]:
     """A fresh file name in the same folder; removed afterwards if it is still there."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
+    prefix = f".{path.name[:40]}."
+    try:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=path.parent)
+    except OSError as error:
+        _name(error, path)
+        raise
     os.close(handle)
     os.chmod(name, 0o644)
     temporary = Path(name)
@@ -37,3 +46,9 @@ def temporary_beside(path: Path) -> Generator[Path]:
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _name(error: OSError, path: Path) -> None:
+    """Let an error say which file was asked for; nobody knows the temporary one."""
+    if error.errno is not None:
+        error.filename = str(path)

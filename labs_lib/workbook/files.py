@@ -72,8 +72,8 @@ def read(path: Path) -> Any:
         raise
     except Exception as error:  # whatever the bytes are, the answer is one sentence
         raise UsageError(
-            f"{path.name} is not a notebook that can be read ({_why(text_of(path), error)}); "
-            "git shows what changed: git diff notebooks"
+            f"{path.name} is not a notebook that can be read "
+            f"({_why(text_of(path), error)}){_help(path)}"
         ) from error
     return notebook
 
@@ -101,9 +101,17 @@ def text_of(path: Path) -> str:
         return ""
 
 
+def _help(path: Path) -> str:
+    """The way out for a notebook of the course; for another file there is none that we know."""
+    ours = path.absolute().parent == folder()
+    return "; git shows what changed: git diff notebooks" if ours else ""
+
+
 def _why(text: str, error: Exception) -> str:
     if not text.strip():
         return "it is empty"
+    if isinstance(error, nbformat.reader.NotJSONError):
+        return "its text is not JSON, which a notebook's is"
     if re.search(r"^<{7} ", text, re.MULTILINE):
         return "it has merge-conflict markers"
     return f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"

@@ -106,3 +106,14 @@ def test_a_cuda_cell_binds_its_kernels_and_no_comment_does():
     assert binds(cell, "a", as_function=True) and not binds(cell, "f", as_function=True)
     assert not binds("x = 1\n" + cell, "a", as_function=True), "no magic below the first line"
     assert kernel_names("__global__ " * 100_000) == []
+
+
+def test_an_error_on_the_way_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        write_text(tmp_path / "marks.csv", "1")
+    assert raised.value.filename == str(tmp_path / "marks.csv")
+    assert not list(tmp_path.iterdir())

@@ -124,7 +124,10 @@ def read_policy(path: Path) -> LatePolicy:
     """
     try:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"the late policy {path} can't be read: {why}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"the late policy {path} can't be read as TOML: {error}") from error
     strange = sorted(set(found) - _KEYS - _TABLES)
     if strange:

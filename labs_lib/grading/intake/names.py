@@ -194,7 +194,9 @@ def table_of(path: Path, what: str, key: Sequence[str]) -> tuple[list[dict[str, 
         text = Path(path).read_bytes().decode("utf-8-sig")
         table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         rows = list(table)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise UsageError(f"the {what} {path} can't be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"the {what} {path} can't be read as CSV in UTF-8: {error}") from error
     titles = [title.strip().casefold() for title in table.fieldnames or ()]
     found = next((title for title in key if title in titles), None)
