@@ -143,7 +143,13 @@ def _append(path: Path, text: bytes) -> None:
         os.fsync(file.fileno())
 
 
-_WRITTEN = {"exercise": str, "status": str, "maximum": int, "mistake": str, "how": str}
+_WRITTEN: dict[str, Any] = {
+    "exercise": str,
+    "status": str,
+    "maximum": int,
+    "mistake": str,
+    "how": str,
+}
 _WRITTEN |= {"answer": str, "seconds": (int, float), "lines": list, "notes": list}
 
 
