@@ -10,6 +10,8 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 _AROUND = {
     "eval", "exec", "compile", "getattr", "__import__", "globals", "locals", "vars", "open",
@@ -37,15 +39,32 @@ def read(source: str, forbidden: Iterable[str]) -> Reading:
     wanted = {name.rpartition(".")[2]: name for name in forbidden}
     if not wanted:
         return Reading()
+    facts = _facts(source) if len(source) <= MAX_CHARS else None
+    if facts is None:
+        return Reading((), tuple(sorted(_words(source) & (set(wanted) | _AROUND))))
+    found = tuple(sorted(wanted[name] for name in facts.used & set(wanted)))
+    doubts = (facts.used | facts.magic) & _AROUND
+    doubts |= (facts.magic | facts.strings) & set(wanted)
+    return Reading(found, tuple(sorted(doubts)))
+
+
+class _Facts(NamedTuple):
+    """The names that a text uses, and the words of its magic lines and of its strings."""
+
+    used: frozenset[str]
+    magic: frozenset[str]
+    strings: frozenset[str]
+
+
+@lru_cache(maxsize=256)
+def _facts(source: str) -> _Facts | None:
+    """Kept, since each of a notebook's exercises looks at all of its cells; None for no Python."""
     tree = _parse(source)
     if tree is None:
-        return Reading((), tuple(sorted(_words(source) & (set(wanted) | _AROUND))))
-    own = _defined(tree)
-    used = set(_loaded(tree, own))
-    found = tuple(sorted(wanted[name] for name in used & set(wanted)))
+        return None
     magic = _words("\n".join(line[2] for line in _MAGIC.finditer(source)))
-    doubts = ((used | magic) & _AROUND) | ((magic | _strings(tree)) & set(wanted))
-    return Reading(found, tuple(sorted(doubts)))
+    used = frozenset(_loaded(tree, _defined(tree)))
+    return _Facts(used, frozenset(magic), frozenset(_strings(tree)))
 
 
 def _words(text: str) -> set[str]:
@@ -53,8 +72,6 @@ def _words(text: str) -> set[str]:
 
 
 def _parse(source: str) -> ast.Module | None:
-    if len(source) > MAX_CHARS:
-        return None
     try:
         return ast.parse(_MAGIC.sub(r"\1pass", source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

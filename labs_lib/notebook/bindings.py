@@ -52,17 +52,29 @@ def binds(source: str, name: str, *, as_function: bool) -> bool:
     if tree is None:
         kind = r"(?:async\s+)?(?:def|class)\s+{0}\b|{0}\s*=\s*lambda" if as_function else r"{0}\s*="
         return re.search("^(?:" + kind.format(re.escape(name)) + ")", source, re.M) is not None
-    for node in _statements(tree.body):
+    return name in _given(source)[0 if as_function else 1]
+
+
+@lru_cache(maxsize=1024)
+def _given(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that a text may give a function, and those that it gives a value.
+
+    Kept, since each cell is asked about every exercise of the course.
+    """
+    functions: set[str] = set()
+    values: set[str] = set()
+    tree = parse(source)
+    for node in _statements(tree.body if tree is not None else ()):
         if isinstance(node, _FUNCTIONS):
-            if as_function and node.name == name:
-                return True
-        elif name in _targets(node):
-            value = getattr(node, "value", None)
-            constant = isinstance(value, (ast.Constant, ast.UnaryOp))
-            empty = isinstance(value, ast.Constant) and value.value is None
-            if not (constant if as_function else empty):
-                return True
-    return False
+            functions.add(node.name)
+            continue
+        targets = _targets(node)
+        value = getattr(node, "value", None) if targets else None
+        if not isinstance(value, (ast.Constant, ast.UnaryOp)):
+            functions.update(targets)
+        if not (isinstance(value, ast.Constant) and value.value is None):
+            values.update(targets)
+    return frozenset(functions), frozenset(values)
 
 
 def is_cuda(source: str) -> bool:
@@ -96,15 +108,26 @@ def bound_names(source: str) -> set[str]:
     if is_cuda(source):
         return set(kernel_names(source))
     tree = parse(source)
-    return set() if tree is None else {n for node in _statements(tree.body) for n in _names(node)}
+    return set() if tree is None else set(_bound(source))
+
+
+@lru_cache(maxsize=256)
+def _bound(source: str) -> frozenset[str]:
+    tree = parse(source)
+    return frozenset(n for node in _statements(tree.body if tree else ()) for n in _names(node))
 
 
 def used_names(source: str) -> set[str]:
     """Every name that a cell loads anywhere; all its words where it is no Python."""
+    return set(re.findall(r"\w+", source)) if len(source) > MAX_CHARS else set(_used(source))
+
+
+@lru_cache(maxsize=256)
+def _used(source: str) -> frozenset[str]:
     tree = parse(source)
     if tree is None:
-        return set(re.findall(r"\w+", source))
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        return frozenset(re.findall(r"\w+", source))
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def checked_call(source: str) -> str:

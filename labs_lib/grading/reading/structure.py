@@ -119,6 +119,7 @@ def _text(piece: Piece) -> str:
     return "" if is_cuda(piece.source) else in_python(piece.source)
 
 
+@lru_cache(maxsize=256)
 def _patches(source: str) -> bool:
     """Whether a cell stores into attributes or items of other objects."""
     tree = parse(source)

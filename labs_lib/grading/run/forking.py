@@ -1,4 +1,4 @@
-"""The warm parent of test runs: pytest and nbval imported once, a fork for each notebook.
+"""The warm parent of test runs: pytest stands ready with nbval, a fork for each notebook.
 
 Run as a script with the descriptor of a listening socket; `warm.py` starts it. What a notebook's
 run is told (its plan, with what is expected) reaches only the process forked for it.
@@ -16,6 +16,11 @@ import signal
 import socket
 import sys
 import tempfile
+from pathlib import Path
+
+import pytest
+
+from labs_lib.grading.run.options import arguments
 
 PROVISIONER = "labs_lib.grading.sandbox.provisioner"
 PR_SET_PDEATHSIG = 1
@@ -25,18 +30,48 @@ REAP_S = 1.0
 def main(listener: int) -> None:
     """Fork a run for each request until the owner, at the other end of standard input, is gone."""
     _import()
+    code = pytest.main(arguments(Path.cwd()), plugins=[Ready(listener)])
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    os._exit(int(code))
+
+
+class Ready:
+    """Keeps pytest where its options are read and nothing has begun; each fork goes on from there.
+
+    Options and plugins take longer to read than a notebook's cells to compare.
+    """
+
+    def __init__(self, listener: int) -> None:
+        self.listener = listener
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> int | None:
+        """Serve until the owner is gone; in a fork, be the run that was asked for."""
+        _freeze()
+        request = serve(self.listener)
+        if request is None:
+            return 0
+        config.args[:] = [request["notebook"]]
+        config.option.xmlpath = request["report"]
+        return None
+
+
+def serve(listener: int) -> dict | None:
+    """Fork for each request until the owner, at the other end of standard input, is gone: None
+    then, and in a fork its request."""
     server = socket.socket(fileno=listener)
     while True:
         ready, _, _ = select.select([server, 0], [], [], REAP_S)
         reap()
         if 0 in ready:
-            return
+            return None
         if server not in ready:
             continue
         connection, _ = server.accept()
         if os.fork() == 0:
             server.close()
-            _keep(connection)
+            return _keep(connection)
         connection.close()
 
 
@@ -52,46 +87,52 @@ def _import() -> None:
     # Seconds for a format that no notebook uses; see start.py.
     sys.modules["rfc3987_syntax"] = None  # ty: ignore[invalid-assignment]  # None: can't be imported
     import nbformat
-    from _pytest.config import default_plugins
     from jupyter_client.provisioning import KernelProvisionerFactory
 
-    for name in default_plugins:
-        importlib.import_module(f"_pytest.{name}")
     for name in ("nbval.plugin", "IPython", "labs_lib.grading.run.plugin", PROVISIONER):
         importlib.import_module(name)
     nbformat.validate(nbformat.v4.new_notebook())  # makes the validator, once
     KernelProvisionerFactory.instance()  # reads every entry point, once
+
+
+def _freeze() -> None:
+    """Leave no thread to the forks, and nothing to look through for rubbish."""
     if sys.platform == "linux" and len(os.listdir("/proc/self/task")) != 1:
         sys.exit("a thread runs after the imports, so that no fork is safe")
     gc.collect()
     gc.freeze()
 
 
-def _keep(connection: socket.socket) -> None:
-    """Run one request, end it when who asked is gone, and answer with pytest's exit code."""
+def _keep(connection: socket.socket) -> dict:
+    """Fork the run of one request, which alone returns from here with it."""
     try:
         _die_with_parent()
         with connection.makefile("rb") as file:
             request = json.loads(file.readline())
         run = os.fork()
-        if run == 0:
-            _become(request, connection)
-        watched = os.pidfd_open(run)
-        ready, _, _ = select.select([watched, connection], [], [])
-        if watched not in ready:
-            with contextlib.suppress(OSError):
-                os.killpg(run, signal.SIGKILL)
-            os.kill(run, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(run, 0)[1])
-        with contextlib.suppress(OSError):
-            connection.sendall(b"%d\n" % code)
-    finally:
+        if run:
+            _await(run, connection)
+    except BaseException:
         os._exit(0)
+    return _become(request, connection)
 
 
-def _become(request: dict, connection: socket.socket) -> None:
-    """Be the run of one notebook: its folder, environment and log, then pytest."""
-    code = 3
+def _await(run: int, connection: socket.socket) -> None:
+    """End a run when who asked for it is gone, and answer with pytest's exit code."""
+    watched = os.pidfd_open(run)
+    ready, _, _ = select.select([watched, connection], [], [])
+    if watched not in ready:
+        with contextlib.suppress(OSError):
+            os.killpg(run, signal.SIGKILL)
+        os.kill(run, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(run, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.sendall(b"%d\n" % code)
+    os._exit(0)
+
+
+def _become(request: dict, connection: socket.socket) -> dict:
+    """Be the run of one notebook: its folder, environment and log."""
     try:
         _die_with_parent()
         os.setsid()
@@ -101,20 +142,15 @@ def _become(request: dict, connection: socket.socket) -> None:
             os.dup2(log, number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.closerange(3, 256)
-        os.chdir(request["folder"])
+        os.chdir(os.path.dirname(request["notebook"]))
         os.environ.clear()
         os.environ.update(request["environment"])
         tempfile.tempdir = None
         sys.stdin = io.TextIOWrapper(io.BytesIO(request.pop("plan").encode()), encoding="utf-8")
-
-        import pytest
-
-        code = int(pytest.main(request["arguments"]))
-        sys.stdout.flush()
     except BaseException as trouble:
         os.write(2, repr(trouble).encode())
-    finally:
-        os._exit(code)
+        os._exit(3)
+    return request
 
 
 def _die_with_parent() -> None:

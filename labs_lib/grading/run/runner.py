@@ -19,9 +19,11 @@ from typing import Any
 import nbformat
 
 from labs_lib.grading.run import records
+from labs_lib.grading.run.library import library_modules
+from labs_lib.grading.run.options import arguments
 from labs_lib.grading.run.records import CellRun
 from labs_lib.grading.run.warm import NoAnswer, Warm, steady_environment
-from labs_lib.grading.sandbox import KERNEL_NAME, Policy, level, write_kernelspec
+from labs_lib.grading.sandbox import Policy, level, write_kernelspec
 
 START = Path(__file__).with_name("start.py")
 CHECK_TAG = "nbval-check-output"
@@ -86,9 +88,9 @@ def _run_once(
     limits = policy.limits
     with _clean_folder() as folder:
         _write_bare(notebook, folder / "notebook.ipynb")
-        kernels = warm.kernels if warm is not None and warm.python == policy.python else None
+        modules = library_modules(notebook, policy.handout)
+        kernels = None if warm is None else warm.kernels_for(policy, modules)
         write_kernelspec(folder / "jupyter", policy=policy, warm=kernels)
-        (folder / "own.ini").write_text("[pytest]\n", encoding="utf-8")
         plan = {
             "limits": asdict(limits),
             "results": str(out / "cells.jsonl"),
@@ -99,8 +101,8 @@ def _run_once(
         seconds = limits.notebook_s + 2 * limits.startup_s + MARGIN_S
         try:
             code = run(
-                _arguments(folder, out),
-                folder=folder,
+                folder / "notebook.ipynb",
+                out / "junit.xml",
                 environment=_environment(folder),
                 log=out / "pytest.log",
                 plan=json.dumps(plan),
@@ -114,19 +116,20 @@ def _run_once(
 
 
 def _cold(
-    arguments: list[str],
+    notebook: Path,
+    report: Path,
     *,
-    folder: Path,
     environment: dict[str, str],
     log: Path,
     plan: str,
     seconds: float,
 ) -> int:
     """pytest in a process that starts from nothing; see `Warm.run`."""
+    asked = arguments(notebook.parent)
     with open(log, "w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            [sys.executable, "-P", str(START), *arguments],
-            cwd=folder,
+            [sys.executable, "-P", str(START), *asked, f"--junitxml={report}", str(notebook)],
+            cwd=notebook.parent,
             env=environment,
             stdin=subprocess.PIPE,
             stdout=file,
@@ -169,18 +172,6 @@ def _expected(notebook: nbformat.NotebookNode) -> dict[str, list[Any]]:
         for index, cell in enumerate(cells)
         if cell.metadata.get("labs", {}).get("role") == "check"
     }
-
-
-def _arguments(folder: Path, out: Path) -> list[str]:
-    """pytest with nbval and our plugin, and with nothing that lies beside the notebook."""
-    return [
-        *("-q", "-s", "--color=no", "--tb=short"),
-        *("-c", str(folder / "own.ini"), "--rootdir", str(folder), "--noconftest"),
-        *("-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "labs_lib.grading.run.plugin"),
-        *("--nbval-lax", "--nbval-kernel-name", KERNEL_NAME),
-        f"--junitxml={out / 'junit.xml'}",
-        "notebook.ipynb",
-    ]
 
 
 def _environment(folder: Path) -> dict[str, str]:

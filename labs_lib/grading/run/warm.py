@@ -42,6 +42,8 @@ class Warm:
         self.folder = Path(tempfile.mkdtemp(prefix="labs-warm-", dir=_short()))
         self.socket = self.folder / "runs"
         self._log = (self.folder / "log").open("wb")
+        root = self.folder / "root"
+        root.mkdir()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
             server.bind(str(self.socket))
             server.listen(128)
@@ -50,28 +52,30 @@ class Warm:
                 stdin=subprocess.PIPE,
                 stdout=self._log,
                 stderr=self._log,
-                env=steady_environment(),
+                cwd=root,
+                env=steady_environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
                 pass_fds=(server.fileno(),),
                 start_new_session=True,
             )
 
     def run(
         self,
-        arguments: Sequence[str],
+        notebook: Path,
+        report: Path,
         *,
-        folder: Path,
         environment: Mapping[str, str],
         log: Path,
         plan: str,
         seconds: float,
     ) -> int:
-        """Run pytest with `arguments` in a process of its own; returns its exit code.
+        """Run pytest on a notebook in a process of its own, which writes its report in XML and
+        works in the notebook's folder; returns its exit code.
 
         Raises NoAnswer; TimeoutError after `seconds`, when the run is ended.
         """
         request = {
-            "arguments": list(arguments),
-            "folder": str(folder),
+            "notebook": str(notebook),
+            "report": str(report),
             "log": str(log),
             "environment": dict(environment),
             "plan": plan,
@@ -99,6 +103,14 @@ class Warm:
                 self.nursery = Nursery(self.python) if self._nurseries < NURSERIES else None
                 self._nurseries += 1
             return None if self.nursery is None else self.nursery.socket
+
+    def kernels_for(self, policy: Policy, modules: Sequence[str]) -> Path | None:
+        """The socket for one fence's kernels, which have `modules` of its library imported."""
+        found = self.kernels if self.python == policy.python else None
+        nursery = self.nursery
+        if found is None or nursery is None or policy.handout is None or not modules:
+            return found
+        return nursery.of_library(Path(policy.handout).absolute(), modules)
 
     def alive(self) -> bool:
         """Whether runs can be forked."""

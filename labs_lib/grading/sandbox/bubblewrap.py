@@ -19,6 +19,7 @@ from labs_lib.grading.sandbox.room import Room
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 ETC = ("ld.so.cache", "alternatives", "fonts", "nsswitch.conf")
 HOME = "/home/student"
+HANDOUT = "/labs/course"
 PROBE_S = 20.0
 _USERS = 64  # user ids for each process of ours, two for a kernel
 _STARTED = itertools.count()
@@ -82,14 +83,14 @@ def _furnished(
     ]
     if policy.handout is not None:
         _require_readable(policy.handout, room.uid)
-        shared.append(["--ro-bind", str(policy.handout), "/labs/course"])
+        shared.append(["--ro-bind", str(policy.handout), HANDOUT])
     if room.run_json is not None:
         shared.append(["--ro-bind", str(room.run_json), "/labs/run.json"])
     environment = clean_environment(
         policy,
         home=HOME,
         scratch="/tmp",
-        handout=None if policy.handout is None else "/labs/course",
+        handout=None if policy.handout is None else HANDOUT,
         run_json=None if room.run_json is None else "/labs/run.json",
     )
     uid = room.uid + 1 if waiting and room.uid is not None else room.uid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
 import shutil
@@ -10,10 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from labs_lib.grading.sandbox import levels, refused, tree
+from labs_lib.grading.sandbox.bubblewrap import HANDOUT
 from labs_lib.grading.sandbox.environment import clean_environment
 from labs_lib.grading.sandbox.policy import Policy
 
@@ -25,6 +29,13 @@ OLDEST_KERNEL = (5, 8)  # Linux: since then a process enters all namespaces of a
 
 class NoWarmKernel(RuntimeError):
     """No kernel could be forked: a cold one does the same, later."""
+
+
+class _Lab(NamedTuple):
+    """The parent of one lab's kernels: where it listens, and what it ends with."""
+
+    socket: Path
+    owner: int
 
 
 class Nursery:
@@ -42,6 +53,8 @@ class Nursery:
             self.folder.rmdir()
             self.folder = Path(tempfile.mkdtemp(prefix="labs-warm-", dir="/tmp"))
         self.socket = self.folder / "warm"
+        self._labs: dict[Path, _Lab] = {}
+        self._lock, self._grew = threading.Lock(), 0
         self._errors = (self.folder / "errors").open("wb")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
             server.bind(str(self.socket))
@@ -52,8 +65,42 @@ class Nursery:
         """Whether the parent still runs."""
         return self.process.poll() is None
 
+    def of_library(self, handout: Path, modules: Sequence[str]) -> Path:
+        """The socket of a parent that has imported `modules` of a handout's library, too.
+
+        It is made when it is first asked for, and ends when its handout is gone.
+        """
+        with self._lock:
+            for gone in [one for one in self._labs if not one.is_dir()]:
+                os.close(self._labs.pop(gone).owner)
+            if handout not in self._labs:
+                self._labs[handout] = self._grown(handout, modules)
+            found = self._labs[handout].socket
+        return found if answers(found) else self.socket
+
+    def _grown(self, handout: Path, modules: Sequence[str]) -> _Lab:
+        self._grew += 1
+        path = self.folder / f"lab-{self._grew}"
+        request = {"outside": str(handout), "inside": HANDOUT, "modules": list(modules)}
+        owner, ours = os.pipe()
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server,
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection,
+        ):
+            server.bind(str(path))
+            server.listen(128)
+            descriptors = array.array("i", [server.fileno(), owner])
+            with contextlib.suppress(OSError):  # it is gone: nobody answers at the new socket
+                connection.connect(str(self.socket))
+                connection.sendmsg([json.dumps(request).encode()], [_passed(descriptors)])
+        os.close(owner)
+        return _Lab(path, ours)
+
     def close(self) -> None:
         """End the parent, and every kernel that it forked."""
+        with self._lock:
+            while self._labs:
+                os.close(self._labs.popitem()[1].owner)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -142,13 +189,16 @@ def fork_into(
         os.close(inside)
 
 
+def _passed(descriptors: array.array[int]) -> tuple[int, int, array.array[int]]:
+    return socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors
+
+
 def _ask(parent: Path, request: bytes, descriptors: array.array[int], seconds: float) -> int:
-    extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(seconds)
             connection.connect(str(parent))
-            connection.sendmsg([request], extra)
+            connection.sendmsg([request], [_passed(descriptors)])
             answer = json.loads(connection.recv(ANSWER_BYTES) or b'{"trouble": "it ended"}')
     except (OSError, ValueError) as error:
         raise NoWarmKernel(f"the warm parent does not answer: {error!r}") from error

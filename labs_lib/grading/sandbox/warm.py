@@ -1,15 +1,18 @@
 """The warm parent of fenced kernels: what every kernel imports is imported here, once.
 
-Run as a script by path, outside of every fence, with the clean environment of a kernel; it imports
-nothing of the course. It listens on the socket at descriptor `argv[1]`. For each request it forks a
-process that enters the namespaces of one fence, forks the kernel there, and waits for it. The
-kernel gives up every right before it opens its sockets; no line of a student runs before that, and
-none ever runs here.
+Run as a script by path, outside of every fence, with the clean environment of a kernel. It listens
+on the socket at descriptor `argv[1]`. For each request it forks a process that enters the
+namespaces of one fence, forks the kernel there, and waits for it. The kernel gives up every right
+before it opens its sockets; no line of a student runs before that, and none ever runs here.
 
-A request is one message: {"argv", "environment", "limits", "uid", "refused"} with three
-descriptors: a pidfd of a process inside the fence, the writing end of a pipe on which that process
-waits for the kernel's exit code, and the kernel's standard error. The answer is {"pid"} or
+A request for a kernel is one message: {"argv", "environment", "limits", "uid", "refused"} with
+three descriptors: a pidfd of a process inside the fence, the writing end of a pipe on which that
+process waits for the kernel's exit code, and the kernel's standard error. The answer is {"pid"} or
 {"trouble"}.
+
+A request for a parent of one lab's kernels is {"outside", "inside", "modules"} with two
+descriptors: a listening socket, and a pipe that ends with who asked. It is a fork that has imported
+the lab's library, as students get it, too. There is no answer.
 """
 
 import array
@@ -19,6 +22,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -28,11 +32,22 @@ import sys
 IMPORTED = (
     "numpy.random",
     "torch",
-    "torch._dynamo",  # a check that watches operators needs it, and it takes a second
+    "torch.utils.flop_counter",
     "matplotlib.pyplot",
+    "matplotlib.backends.backend_agg",
+    "PIL.features",
     "IPython.core.interactiveshell",
+    "IPython.core.completerlib",  # these and the next four are imported when a shell is made
+    "IPython.core.debugger",
+    "IPython.core.logger",
+    "IPython.core.oinspect",
+    "IPython.extensions.storemagic",
+    "faulthandler",
+    "ipykernel.debugger",
     "ipykernel.kernelapp",
     "ipykernel.ipkernel",
+    "tornado.platform.asyncio",
+    "tornado.queues",
     "ipywidgets",
     "anywidget",
     "safetensors.torch",
@@ -60,13 +75,19 @@ def main(listener):
     """Import everything, then fork a kernel for each request until the owner is gone."""
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     _import()
-    server = socket.socket(fileno=listener)
+    _serve(socket.socket(fileno=listener), 0)  # standard input ends with the owner
+
+
+def _serve(server, owner):
+    threads = os.listdir("/proc/self/task")
+    if len(threads) != 1:
+        sys.exit(f"{len(threads)} threads run after the imports, so that no fork is safe")
     gc.collect()
     gc.freeze()
     while True:
-        ready, _, _ = select.select([server, 0], [], [], REAP_S)
+        ready, _, _ = select.select([server, owner], [], [], REAP_S)
         reap()
-        if 0 in ready:  # standard input ends with the owner
+        if owner in ready:
             return
         if server not in ready:
             continue
@@ -90,9 +111,6 @@ def _import():
     for name in IMPORTED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    threads = os.listdir("/proc/self/task")
-    if len(threads) != 1:
-        sys.exit(f"{len(threads)} threads run after the imports, so that no fork is safe")
 
 
 def _answer(connection):
@@ -100,7 +118,13 @@ def _answer(connection):
     code = 1
     try:
         parent_gone(signal.SIGKILL)
-        request, (inside, ending, errors) = _receive(connection)
+        request, descriptors = _receive(connection)
+        if "modules" in request:
+            connection.close()
+            _import_library(request)
+            _serve(socket.socket(fileno=descriptors[0]), descriptors[1])
+            os._exit(0)
+        inside, ending, errors = descriptors
         home = _environment_of(request)
         enter(inside)
         kernel = os.fork()
@@ -118,6 +142,12 @@ def _answer(connection):
             connection.send(json.dumps({"trouble": repr(trouble)[:500]}).encode())
     finally:
         os._exit(code)
+
+
+def _import_library(request):
+    place = os.path.join(os.path.dirname(__file__), "elsewhere.py")
+    import_library = runpy.run_path(place)["import_library"]
+    import_library(request["outside"], request["inside"], request["modules"])
 
 
 def _receive(connection):
