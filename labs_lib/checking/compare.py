@@ -19,6 +19,7 @@ _NO_GRADIENT = (
     "no_grad() hide from autograd what the output was made of.",
 )
 _NAME = re.compile(r"""\[['"](.*?)['"]\]""")
+_REFUSED = "['refused with']"
 _PLACES = re.compile(r"(\[\d+\])+")
 _NAN = "NaN comes from 0/0, inf/inf or (-inf) - (-inf), as in a softmax without any key."
 _NAN_OF_KERNELS = (
@@ -90,8 +91,26 @@ def _difference_structure(want: Mapping[str, Leaf], got: Mapping[str, Leaf]) -> 
             "The gradient is lost on the way: the output no longer depends on the inputs for "
             "autograd. Leave out .detach(), .numpy() and no_grad()."
         )
+    parts, theirs = _by_first(want), _by_first(got)
+    if set(parts) == set(theirs) and "" not in parts:
+        first = next(key for key, part in parts.items() if set(part) != set(theirs[key]))
+        return f"{_name(first)}: {_difference_structure(parts[first], theirs[first])}"
+    wanted, refused = (leaves.get(_REFUSED) for leaves in (want, got))
+    if refused and not wanted:
+        return f"this was refused with {refused.value}; it should be accepted"
+    if refused and wanted and refused.value != wanted.value:
+        return _difference_words(_REFUSED, wanted.value, refused.value, "")
     way_out = _NO_RETURN if _structure(got) == "None" else ""
     return f"you returned {_structure(got)}; wanted is {_structure(want)}{way_out}"
+
+
+def _by_first(leaves: Mapping[str, Leaf]) -> dict[str, dict[str, Leaf]]:
+    """Leaves by the first part of their paths, each with what is left of its path."""
+    found: dict[str, dict[str, Leaf]] = {}
+    for path, leaf in leaves.items():
+        key = path[: path.find("]") + 1] if path.startswith("[") else path
+        found.setdefault(key, {})[path[len(key) :]] = leaf
+    return found
 
 
 def _structure(leaves: Mapping[str, Leaf]) -> str:
@@ -114,11 +133,13 @@ def _name(path: str) -> str:
 def _difference_words(path: str, want: str, got: str, made: str) -> str:
     """Two texts that differ: what a program gave, or what a case says became of it."""
     name = _name(path)
-    if name == "refused with":
-        if got == "no error":
-            gave = f" and gave {made}" if made else ""
-            return f"this was accepted{gave}; it should be refused with {want}"
-        return f"this ended with {got}; it should be refused with {want}"
+    place, _, last = name.rpartition(", ")
+    if last == "refused with":
+        what = place or "this"
+        gave = f" and gave {made}" if made else ""
+        did = f"was accepted{gave}" if got == "no error" else f"ended with {got}"
+        should = "accepted" if want == "no error" else f"refused with {want}"
+        return f"{what} {did}; it should be {should}"
     if name.endswith((" is", " was", " type")):
         return f"{name} {got}; it should be {want}"
     return f"{name}: {got}; wanted is {want}" if name else f"got {got!r}, wanted {want!r}"

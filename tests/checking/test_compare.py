@@ -83,7 +83,32 @@ REFUSED = {"refused with": "ValueError", "made instead": "nothing"}
             (1, 2),
             "you returned 2 values; wanted is 2 values (q, k)",
         ),
-        ((1, 2), ((1, 2), (3, 4)), "you returned 4 values in lists; wanted is 2 values"),
+        ((1, 2), ((1, 2), 2), "result[0]: you returned 2 values; wanted is a number: 1"),
+        (
+            {"out": torch.ones(2, 3), "heads": 3},
+            {"out": (1, 2), "heads": 3},
+            "out: you returned 2 values; wanted is a tensor of shape [2, 3], float32",
+        ),
+        (
+            {"refused with": "no error"},
+            {"refused with": "ValueError"},
+            "this ended with ValueError; it should be accepted",
+        ),
+        (
+            {"append 3": {"length": 2}},
+            {"append 3": {"refused with": "TypeError"}},
+            "append 3: this was refused with TypeError; it should be accepted",
+        ),
+        (
+            {"append 2": {"refused with": "ValueError"}},
+            {"append 2": {"refused with": "no error", "length": 2}},
+            "append 2: this was accepted; it should be refused with ValueError",
+        ),
+        (
+            {"append 2": {"refused with": "ValueError"}},
+            {"append 2": {"refused with": "no error"}},
+            "append 2 was accepted; it should be refused with ValueError",
+        ),
     ],
 )
 def test_a_difference_is_told_in_words_and_not_by_keys_and_brackets(want, got, told):
