@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import Field, asdict, dataclass
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
@@ -89,23 +89,22 @@ def train(
     """
     steps = _checked_steps(task.steps if steps is None else steps)
     name, line = name or type(task).__name__, ProgressLine(show)
-    model, losses, final, interrupted = build(task, seed, attend), [], {}, False
+    model, final, losses = build(task, seed, attend), {}, []
     watched = [(0, seen)] if (seen := watch(task, model, 0)) else []
     started = time.monotonic()
+
+    def go_through() -> None:
+        for progress in training_steps(task, model, seed, steps):
+            losses.append(progress.loss)
+            if seen := watch(task, model, progress.step):
+                watched.append((progress.step, seen))
+            line.update(f"{name}: {progress}")
+
     with at_most_threads(task.threads if threads is None else threads):
-        try:
-            for progress in training_steps(task, model, seed, steps):
-                losses.append(progress.loss)
-                if seen := watch(task, model, progress.step):
-                    watched.append((progress.step, seen))
-                line.update(f"{name}: {progress}")
-        except KeyboardInterrupt:
-            interrupted = True
+        interrupted = _stopped(go_through)
         seconds = time.monotonic() - started
-        try:
-            final = measure(task, model)
-        except KeyboardInterrupt:  # the curve is kept, the measurements are missing
-            interrupted = True
+        # When this is stopped the curve is kept, and the measurements are missing.
+        interrupted |= _stopped(lambda: final.update(measure(task, model)))
     line.finish(_last_words(name, losses, steps, interrupted, seconds))
     return Run(
         variant=name,
@@ -120,6 +119,15 @@ def train(
         seconds=seconds,
         model=model,
     )
+
+
+def _stopped(work: Callable[[], None]) -> bool:
+    """Do something, and say whether an interrupt ended it."""
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def training_steps(

@@ -19,7 +19,7 @@ from torch import Tensor
 from ..plots.grids import heatmap
 from ..plots.style import COLOURS, INK
 from .explorer import Explorer
-from .knobs import choice, head_knobs
+from .knobs import Knob, choice, head_knobs
 
 MERGES = ("with W_O", "without W_O")
 NOBODY = "none"
@@ -35,12 +35,6 @@ def w_o_mixing(
     With `contributions`, a function like the lab's per_head_contributions, the rows are what that
     function makes of the heads; a function that fails is explained below.
     """
-    off = [(NOBODY, NOBODY), *((f"head {h}", h) for h in range(MOST_HEADS))]
-    knobs = [
-        *head_knobs(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
-        choice("merge", MERGES, "whether W_O follows the heads side by side"),
-        choice("off", off, "a head whose numbers are set to zero"),
-    ]
 
     def draw(figure: Figure, n_head: int, d_model: int, merge: str, off: str | int) -> str:
         if isinstance(off, int) and off >= n_head:
@@ -66,7 +60,7 @@ def w_o_mixing(
     token, matrix = _numbers()
     return Explorer(
         "what each head adds to one token's output",
-        knobs,
+        _knobs(n_head, d_model),
         draw,
         script="w_o_mixing",
         ask=ask,
@@ -77,6 +71,15 @@ def w_o_mixing(
         },
         size=(8.0, 4.2),
     )
+
+
+def _knobs(n_head: int, d_model: int) -> list[Knob]:
+    off = [(NOBODY, NOBODY), *((f"head {h}", h) for h in range(MOST_HEADS))]
+    return [
+        *head_knobs(n_head, d_model, most_heads=MOST_HEADS, most_width=MOST_WIDTH),
+        choice("merge", MERGES, "whether W_O follows the heads side by side"),
+        choice("off", off, "a head whose numbers are set to zero"),
+    ]
 
 
 def token_and_matrix(n_head: int, d_model: int, merge: str) -> tuple[Tensor, Tensor]:
