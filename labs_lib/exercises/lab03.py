@@ -23,7 +23,7 @@ LAB = Lab(
 )
 
 LOOP_REMAINS = (
-    "Right values, but six heads take more products than two: a loop over heads remains. "
+    "Right values, but six heads take more products than two: a loop over heads remains.\n"
     "Let the heads be an axis; @ works on all of it at once."
 )
 
@@ -196,8 +196,8 @@ QUIZ = (
         {
             "a": "an error: the shapes of the two layouts differ",
             "b": "nothing: the heads are only numbered differently",
-            "c": "no error and wrong outputs, and a model trained from scratch never notices",
-            "d": "wrong outputs, and a model trained from scratch can't learn",
+            "c": "no error, and the outputs are wrong",
+            "d": "the same, and such a program can't train a model from scratch either",
         },
     ),
 )

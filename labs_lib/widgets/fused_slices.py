@@ -7,6 +7,7 @@ browser; a student's own function runs here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,12 @@ from .knobs import choice, head_knobs, slider
 LETTERS = ("q", "k", "v")
 LAYOUTS = ("W_Q", "W_QKV, stacked", "W_QKV, interleaved")
 _PALE, _PALER = 0.32, 0.18
-_MOST_PIXELS = 384
+_MOST_PIXELS = 768
+_UNWRITTEN = (
+    "Write stack_projections above, run that cell and then this one; the picture is made by it.",
+    "your stack_projections is not written yet",
+)
+_NOT_YOURS = "Not drawn by your function: it makes W_Q alone."
 
 
 def fused_slices(
@@ -48,7 +54,11 @@ def fused_slices(
         ax = figure.add_subplot()
         if stack is not None and matrix == LAYOUTS[0]:
             return _draw_own(ax, stack, n_head, d_model, head)
-        return _draw_blocks(ax, n_head, d_model, head, matrix)
+        sentence = _draw_blocks(ax, n_head, d_model, head, matrix)
+        if stack is None:
+            return sentence
+        ax.set_title(f"{_NOT_YOURS}\n{ax.get_title(loc='left')}")
+        return f"{_NOT_YOURS} {sentence}"
 
     def ask(n_head: int, d_model: int, head: int, matrix: str) -> dict[str, Any] | None:
         if stack is None or matrix != LAYOUTS[0] or head >= n_head:
@@ -61,7 +71,7 @@ def fused_slices(
         draw,
         script="fused_slices",
         ask=ask,
-        data={"asks": stack is not None},
+        data={"asks": stack is not None, "not_yours": _NOT_YOURS},
         size=(7.4, 3.6),
     )
 
@@ -103,11 +113,12 @@ def _draw_blocks(ax: Axes, n_head: int, d_model: int, head: int, matrix: str) ->
 
 
 def _draw_own(ax: Axes, stack: Callable[..., Any], n_head: int, d_model: int, head: int) -> str:
-    owner, sentence = _made(stack, n_head, d_model)
+    owner, sentence, empty = _made(stack, n_head, d_model)
     if owner is None:
         ax.set_axis_off()
+        ax.text(0, 0.5, empty, transform=ax.transAxes, fontsize=11)
         return sentence
-    ax.imshow(_painted(owner, head), extent=(0, d_model, d_model, 0), aspect="auto")
+    ax.imshow(_painted(owner, n_head, head), extent=(0, d_model, d_model, 0), aspect="auto")
     _name_axes(ax, d_model, d_model)
     ax.set_title(f"Where your function puts the numbers of head {head}")
     return sentence
@@ -115,36 +126,38 @@ def _draw_own(ax: Axes, stack: Callable[..., Any], n_head: int, d_model: int, he
 
 def _seen(stack: Callable[..., Any], n_head: int, d_model: int, head: int) -> dict[str, Any]:
     """What the browser draws of the matrix that a student's function made."""
-    owner, sentence = _made(stack, n_head, d_model)
+    owner, sentence, empty = _made(stack, n_head, d_model)
     if owner is None:
-        return {"message": sentence, "empty": "no picture: see the sentence below"}
-    small = _thinned(owner).astype(np.uint16)
+        return {"message": sentence, "empty": empty}
+    small = _thinned(owner, n_head).astype(np.uint8)
     title = f"Where your function puts the numbers of head {head}"
     return {
         "message": sentence, "title": title, "owner": small.tobytes(), "side": len(small),
     }  # fmt: skip
 
 
-def _made(stack: Callable[..., Any], n_head: int, d_model: int) -> tuple[Any, str]:
-    """Which head's number stands at each place, [d_model, d_model] or None, and a sentence."""
+def _made(stack: Callable[..., Any], n_head: int, d_model: int) -> tuple[Any, str, str]:
+    """Which head's number stands at each place, [d_model, d_model], and a sentence.
+
+    Where there is no such matrix: None, the sentence, and what stands in the picture's place.
+    """
     head_dim = d_model // n_head
     numbered = torch.arange(n_head * d_model * head_dim, dtype=torch.float32)
     try:
         made = stack(numbered.view(n_head, d_model, head_dim))
     except NotImplementedError:
-        what = "Write stack_projections and check it; then this picture is made by your function."
-        return None, what
+        return None, *_UNWRITTEN
     if not isinstance(made, torch.Tensor) or made.shape != (d_model, d_model):
         got = list(made.shape) if isinstance(made, torch.Tensor) else type(made).__name__
-        return (
-            None,
-            f"Your function gave {got}; [{d_model}, {d_model}] is [d_in, n_head * head_dim].",
-        )
+        sentence = f"Your function gave {got}; [{d_model}, {d_model}] is [d_in, n_head * head_dim]."
+        return None, sentence, "no picture: see the sentence below"
     source = np.rint(made.detach().double().numpy()).astype(np.int64)
     right = float((source == _numbers_in_place(n_head, d_model)).mean())
-    verdict = "every number stands in its place" if right == 1 else f"{right:.0%} stand in place"
+    verdict = "every number stands in its place"
+    if right < 1:
+        verdict = f"{100 * right:.2f} % of the numbers stand in their place"
     owner = source // (d_model * head_dim)
-    return owner, f"Your wide matrix for {n_head} heads of {head_dim}: {verdict}."
+    return owner, f"Your wide matrix for {n_head} heads of {head_dim}: {verdict}.", ""
 
 
 def _numbers_in_place(n_head: int, d_model: int) -> np.ndarray:
@@ -155,15 +168,21 @@ def _numbers_in_place(n_head: int, d_model: int) -> np.ndarray:
     return (head * d_model + row) * head_dim + own_column
 
 
-def _painted(owner: np.ndarray, head: int) -> np.ndarray:
-    small = _thinned(owner)
+def _painted(owner: np.ndarray, n_head: int, head: int) -> np.ndarray:
+    small = _thinned(owner, n_head)
     blue = np.array(_tint(_colour("q"), 1.0))
     paper = np.where((small % 2 == 0)[..., None], _tint(blue, _PALE), _tint(blue, _PALER))
     return np.where((small == head)[..., None], blue, paper)
 
 
-def _thinned(owner: np.ndarray) -> np.ndarray:
-    step = max(1, owner.shape[0] // _MOST_PIXELS)
+def _thinned(owner: np.ndarray, n_head: int) -> np.ndarray:
+    """At most _MOST_PIXELS rows and columns, a step apart that n_head shares no divisor with.
+
+    Columns that are dealt out to the heads in turn would else be left out head by head.
+    """
+    step = -(-owner.shape[0] // _MOST_PIXELS)
+    while math.gcd(step, n_head) > 1:
+        step += 1
     return owner[::step, ::step]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,7 +41,7 @@ def test_missing_head_is_explained():
     ("stack", "said"),
     [
         (lambda W: torch.cat(list(W), dim=1), "every number stands in its place"),
-        (lambda W: W.reshape(W.shape[1], -1), "stand in place"),
+        (lambda W: W.reshape(W.shape[1], -1), "0.02 % of the numbers stand in their place"),
         (lambda W: W.flatten(0, 1), "[9216, 64]"),
         (lambda W: None, "NoneType"),
     ],
@@ -54,7 +55,29 @@ def test_unwritten_function_is_no_error():
     def stub(W):
         raise NotImplementedError
 
-    assert "Write stack_projections" in fused_slices(stub).message
+    panel = fused_slices(stub)
+    (axes,) = panel.still.figure.axes
+    assert "Write stack_projections above" in panel.message and not panel.failed
+    assert axes.texts[0].get_text() == panel.own["empty"]
+    assert panel.own["empty"] == "your stack_projections is not written yet"
+
+
+@pytest.mark.parametrize(("n_head", "d_model"), [(12, 768), (12, 1536), (30, 1500)])
+def test_columns_dealt_out_in_turn_show_every_head_and_as_much_of_each(n_head, d_model):
+    panel = fused_slices(lambda W: W.permute(1, 2, 0).flatten(1), n_head=n_head, d_model=d_model)
+    owner, side = np.frombuffer(panel.own["owner"], np.uint8), panel.own["side"]
+    assert owner.size == side * side
+    shown = np.bincount(owner.reshape(side, side)[0], minlength=n_head)
+    assert len(shown) == n_head and shown.max() - shown.min() <= 1 <= shown.min()
+
+
+def test_a_picture_that_is_not_the_students_says_so():
+    panel = fused_slices(lambda W: torch.cat(list(W), dim=1))
+    panel.matrix = LAYOUTS[1]
+    (axes,) = panel.still.figure.axes
+    said = "Not drawn by your function"
+    assert said in panel.message and said in axes.get_title(loc="left")
+    assert said not in fused_slices().message
 
 
 def test_failing_function_is_shown_in_the_panel():

@@ -10,7 +10,7 @@ from labs_lib.attention import fused
 
 from ...exercises.lab03 import LOOP_REMAINS
 from ..kit import Answer, Wrong
-from .all_at_once_parts import attend, program, softmax_over, split, with_mask
+from .all_at_once_parts import attend, merge, program, softmax_over, split, with_mask
 from .all_at_once_right import RIGHT
 
 
@@ -24,8 +24,20 @@ def _direct_merge(heads):
     return heads.reshape(batch, seq, n_head * head_dim)
 
 
-def _interleaved_split(x, n_head):
+def _dealt_out_split(x, n_head):
     return x.unflatten(-1, (-1, n_head)).movedim(-1, 1)
+
+
+def _pieces_of_n_head(x, n_head):
+    return x.unflatten(-1, (-1, n_head)).transpose(1, 2)
+
+
+def _head_dim_from_d_in(x, W_Q, W_K, W_V, n_head, mask=None):
+    batch, seq, d_in = x.shape
+    head_dim = d_in // n_head
+    wide = (x @ W for W in (W_Q, W_K, W_V))
+    q, k, v = (w.view(batch, seq, n_head, head_dim).transpose(1, 2) for w in wide)
+    return merge(attend(q, k, v, mask, math.sqrt(head_dim)))
 
 
 def _zero_after_softmax(q, k, v, mask, divisor):
@@ -85,6 +97,15 @@ _MIXED_BOTH_WAYS = (
     "own, both ways."
 )
 
+_NOT_OF_D_IN = (
+    "head_dim is made of the last axis of x, as d_in // n_head. d_in is how many numbers come\n"
+    "in, and it need not be n_head * head_dim: look at what comes out, at x @ W_Q."
+)
+_PIECES = (
+    "The width was cut into pieces of n_head numbers, [batch, seq, head_dim, n_head]. n_head is\n"
+    "how many pieces there are, not how long each is: it is named before head_dim."
+)
+
 WRONG = (
     Wrong("loop_over_heads", _loop_over_heads, LOOP_REMAINS),
     Wrong(
@@ -121,6 +142,21 @@ WRONG = (
         program(scale=lambda x, q, n_head: math.sqrt(n_head)),
         "The scores are divided by the root of n_head. It is the length of a head's query that\n"
         "makes scores grow; look at its last axis.",
+    ),
+    Wrong(
+        "head_dim_from_d_in",
+        _head_dim_from_d_in,
+        _NOT_OF_D_IN,
+    ),
+    Wrong(
+        "scale_by_d_in_over_n_head",
+        program(scale=lambda x, q, n_head: math.sqrt(x.shape[-1] // n_head)),
+        _NOT_OF_D_IN,
+    ),
+    Wrong(
+        "scale_by_d_in_over_n_head_in_fractions",
+        program(scale=lambda x, q, n_head: math.sqrt(x.shape[-1] / n_head)),
+        _NOT_OF_D_IN,
     ),
     Wrong(
         "scale_by_seq",
@@ -163,6 +199,13 @@ WRONG = (
         "seq next to head_dim.",
     ),
     Wrong(
+        "heads_attend_to_heads_and_are_swapped_after",
+        program(split=lambda x, n_head: x.unflatten(-1, (n_head, -1))),
+        "The swap of token and head is there at the end, but not before attention: q and k are\n"
+        "[batch, seq, n_head, head_dim], so @ gives scores of n_head by n_head, and the heads of\n"
+        "each token attend to one another. Bring seq next to head_dim first.",
+    ),
+    Wrong(
         "no_softmax",
         program(attend=_no_softmax),
         "The scores themselves are used as weights. What turns a row of scores into weights\n"
@@ -190,22 +233,38 @@ WRONG = (
         _MIXED_BOTH_WAYS,
     ),
     Wrong(
-        "interleaved_split",
-        program(split=_interleaved_split),
+        "pieces_of_n_head_numbers",
+        program(split=_pieces_of_n_head),
+        _PIECES,
+    ),
+    Wrong(
+        "pieces_of_n_head_numbers_with_the_right_scale",
+        program(split=_pieces_of_n_head, scale=lambda x, q, n_head: math.sqrt(q.shape[1])),
+        _PIECES,
+    ),
+    Wrong(
+        "split_dealt_out",
+        program(split=_dealt_out_split),
         "Head h takes every n_head-th column. The columns of one head stand together: head h\n"
         "has the block of head_dim columns that begins at h * head_dim.",
     ),
     Wrong(
-        "interleaved_merge",
+        "merge_dealt_out",
         program(merge=lambda heads: heads.permute(0, 2, 3, 1).flatten(2)),
-        "The heads are right and interleaved in the result: number 0 of every head, then number\n"
-        "1 of every head. Join n_head and head_dim in that order.",
+        "The heads are right and dealt out one by one in the result: number 0 of every head, then\n"
+        "number 1 of every head. Join n_head and head_dim in that order.",
     ),
     Wrong(
         "not_merged",
         program(merge=lambda heads: heads),
         "The heads are right and still an axis of their own. The result has them side by side\n"
         "in one width.",
+    ),
+    Wrong(
+        "swapped_back_and_not_joined",
+        program(merge=lambda heads: heads.transpose(1, 2)),
+        "The heads are right and seq stands in front of them again, but head and number are\n"
+        "still two axes. Join the last two to one width.",
     ),
     Wrong(
         "view_in_the_merge",

@@ -65,6 +65,11 @@ def _noted(program):
     return wrapper
 
 
+_TURNED = (
+    "The small matrices were turned over before the product. They are [d_in, head_dim] and\n"
+    "used as x @ W_Q[h]: the inputs are the rows already."
+)
+
 PER_HEAD_QKV = Answer(
     reference=per_head.per_head_qkv,
     wrong=(
@@ -164,6 +169,28 @@ PER_HEAD_QKV = Answer(
             _all_three(lambda x, W: (x[:, None] @ W).mT),
             "Each head is [head_dim, seq] here: it lies on its side. All three are asked as\n"
             "[batch, n_head, seq, head_dim].",
+        ),
+        Wrong(
+            "heads_last",
+            _all_three(lambda x, W: torch.stack([x @ w for w in W], dim=-1)),
+            "The head axis stands last, [batch, seq, head_dim, n_head]. It is asked right behind\n"
+            "batch, so that the last two axes are one head's matrix [seq, head_dim].",
+        ),
+        Wrong(
+            "weights_turned_over",
+            _all_three(lambda x, W: torch.stack([x @ w.T for w in W], dim=1)),
+            _TURNED,
+        ),
+        Wrong(
+            "weights_turned_over_all_at_once",
+            _all_three(lambda x, W: x[:, None] @ W.mT),
+            _TURNED,
+        ),
+        Wrong(
+            "filled_in_float32",
+            functools.partial(_filled, dtype=torch.float32),
+            "The numbers are in their places, but they are float32 whatever x is: that is what\n"
+            "torch.zeros makes, unless it is told dtype=x.dtype.",
         ),
         Wrong(
             "keys_first",

@@ -40,8 +40,8 @@ QUIZ = {
             Wrong(
                 "b",
                 "b",
-                "That would be an interleaved matrix. With blocks side by side a head's 64\n"
-                "columns stand together.",
+                "There the columns would be dealt out one by one. With blocks side by side a\n"
+                "head's 64 columns stand together.",
             ),
             Wrong(
                 "d",
@@ -112,8 +112,8 @@ QUIZ = {
             Wrong(
                 "d",
                 "d",
-                "From scratch the columns mean nothing yet: either reading is a fresh random\n"
-                "start, and training goes on from there.",
+                "The outputs are wrong, yes. But from scratch the columns mean nothing yet:\n"
+                "either reading is a fresh random start, and training goes on from there.",
             ),
         ),
         because="The layout is part of a checkpoint's format. Only trained weights, once loaded,\n"

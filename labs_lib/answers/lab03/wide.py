@@ -18,12 +18,12 @@ def _stacked_by_element(W):
     return out
 
 
-def _slots(start):
+def _slots(start, dtype=None):
     """A loop that writes head h to the columns from start(h, head_dim) on."""
 
     def stack(W):
         n_head, d_in, head_dim = W.shape
-        out = W.new_zeros(d_in, n_head * head_dim)
+        out = W.new_zeros(d_in, n_head * head_dim, dtype=dtype)
         for h in range(n_head):
             out[:, start(h, head_dim) : start(h, head_dim) + head_dim] = W[h]
         return out
@@ -49,10 +49,10 @@ STACK_PROJECTIONS = Answer(
             "side by side.",
         ),
         Wrong(
-            "heads_interleaved",
+            "columns_dealt_out",
             lambda W: W.permute(1, 2, 0).flatten(1),
-            "The columns are interleaved: column 0 of every head, then column 1 of every head.\n"
-            "The columns of one head should stay together, block h for head h.",
+            "The columns are dealt out one by one: column 0 of every head, then column 1 of every\n"
+            "head. The columns of one head should stay together, block h for head h.",
         ),
         Wrong(
             "transposed",
@@ -118,6 +118,19 @@ STACK_PROJECTIONS = Answer(
             "two_heads_only",
             lambda W: torch.cat([W[0], W[1]], dim=1),
             "Only the matrices of heads 0 and 1 are here. There are as many as W is long.",
+        ),
+        Wrong(
+            "rows_joined_then_turned",
+            lambda W: W.reshape(-1, W.shape[1]).T,
+            "A reshape to [..., d_in] cut the numbers into rows as they come, and these were then\n"
+            "turned over. The shape is right, but no row that was cut is a column of a head:\n"
+            "order the axes first, then join two.",
+        ),
+        Wrong(
+            "filled_in_float32",
+            _slots(lambda h, head_dim: h * head_dim, dtype=torch.float32),
+            "The numbers are in their places, but they are float32 whatever W is: that is what\n"
+            "torch.zeros makes, unless it is told dtype=W.dtype.",
         ),
         Wrong(
             "rows_as_lists",
@@ -303,6 +316,12 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             _each(lambda W: W.transpose(1, 2)),
             "Each small matrix is turned over, [n_head, head_dim, d_in]. They are used as x @\n"
             "W_Q[h], so the inputs are the rows.",
+        ),
+        Wrong(
+            "filled_in_float32",
+            _each(lambda W: W.float()),
+            "The numbers are in their places, but they are float32 whatever W_QKV is: that is\n"
+            "what torch.zeros makes, unless it is told dtype=W_QKV.dtype.",
         ),
         Wrong(
             "columns_innermost",

@@ -34,7 +34,7 @@ function matrix_axes(pen, columns, rows, title) {
   });
 }
 
-function draw_blocks(pen, { n_head, d_model, head, matrix }) {
+function draw_blocks(pen, { n_head, d_model, head, matrix }, not_yours) {
   const head_dim = d_model / n_head;
   const blocks = blocks_of(matrix, n_head, head_dim);
   const own = blocks.filter((block) => block.head === head);
@@ -58,8 +58,12 @@ function draw_blocks(pen, { n_head, d_model, head, matrix }) {
     pen.text(words, (x0 + x1) / 2, top + height / 2, middle);
   }
   const names = own.map(({ letter }) => [`${letter} of head ${head}`, colour(letter)]);
-  pen.legend(matrix_field(pen).left, 44, names);
-  return slices_sentence(own, { n_head, d_model, head, matrix, head_dim });
+  const { left } = matrix_field(pen);
+  const end = pen.legend(left, 44, names);
+  const sentence = slices_sentence(own, { n_head, d_model, head, matrix, head_dim });
+  if (!not_yours) return sentence;
+  pen.text(not_yours, end, 44, { size: 12, bold: true, most: pen.width - end - 8 });
+  return `${not_yours} ${sentence}`;
 }
 
 function slices_sentence(own, { n_head, d_model, head, matrix, head_dim }) {
@@ -78,7 +82,7 @@ function slices_sentence(own, { n_head, d_model, head, matrix, head_dim }) {
 function draw_own_matrix(pen, { d_model, head, own }) {
   matrix_axes(pen, d_model, d_model, own.title);
   const { left, top, width, height } = matrix_field(pen);
-  const owner = floats(own.owner, Uint16Array);
+  const owner = floats(own.owner, Uint8Array);
   const shades = [1, PALE, PALER].map((s) => rgb(tint(pen.colours[0], pen.theme.paper, s)));
   pen.cells(left, top, width, height, own.side, own.side, (i) =>
     owner[i] === head ? shades[0] : shades[1 + (owner[i] % 2)],
@@ -89,12 +93,13 @@ function draw_own_matrix(pen, { d_model, head, own }) {
 export default explorer({
   height: (width) => Math.round(Math.min(360, 200 + 0.16 * width)),
   asks: (s, model) => model.get("data").asks && s.matrix === LAYOUTS[0] && s.head < s.n_head,
-  draw(pen, s) {
+  draw(pen, s, model) {
     if (s.head >= s.n_head) {
       pen.text(`There is no head ${s.head}.`, 12, 30);
       return `There is no head ${s.head}: ${s.n_head} heads are numbered 0 to ${s.n_head - 1}.`;
     }
-    if (!s.own) return draw_blocks(pen, s);
+    const { asks, not_yours } = model.get("data");
+    if (!s.own) return draw_blocks(pen, s, asks && s.matrix !== LAYOUTS[0] && not_yours);
     draw_own_matrix(pen, s);
     return s.own.message;
   },
