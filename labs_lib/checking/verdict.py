@@ -7,7 +7,7 @@ import linecache
 import math
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ from .witness import Witness
 
 PASS, FAIL, NOT_ATTEMPTED, ERROR = "PASS", "FAIL", "NOT ATTEMPTED", "ERROR"
 WIDTH = 88  # a notebook breaks longer lines of output in the middle of a word
+ROOM = 92  # what it shows; sentences are broken by hand at about WIDTH
+NEAR = 0.05  # how far from the right number, as a share of it, an estimate may lie
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,12 @@ class Verdict:
 
 
 def _fitted(line: str) -> list[str]:
-    """A line that names a case is made of parts of any length: cut to what a notebook shows."""
-    if len(line) <= WIDTH or not line.lower().startswith("in the case “"):
+    """A line cut to what a notebook shows; one that names a case is made of parts of any length."""
+    case = line.lower().startswith("in the case “")
+    if len(line) <= (WIDTH if case else ROOM - 2):
         return [line]
-    return textwrap.wrap(line, WIDTH, subsequent_indent="  ", break_long_words=False)
+    indent = "  " if case else ""
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False)
 
 
 def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None = None) -> Verdict:
@@ -181,7 +185,7 @@ def _explain(
         says = mistake.says.split("\n") if mistake else [_plain_value(exercise, got)]
         return _verdict(exercise, FAIL, says, mistake.name if mistake else "")
     if got[index].raised and not want[index].raised:
-        mistake = _recognise_error(exercise, got[index], index, oracle)
+        mistake = _recognise_error(exercise, got, index, oracle)
         says = mistake.says.split("\n") if mistake else []
         where = f"in the case “{_case_name(exercise, index)}” {lines[0]}"
         more = [] if mistake else _globals_used(program)
@@ -194,12 +198,9 @@ def _explain(
     mistake = _recognise(exercise, got, want, index, oracle)
     says = mistake.says.split("\n") if mistake else []
     where = f"In the case “{_case_name(exercise, index)}”: {lines[0]}"
-    return _verdict(
-        exercise,
-        FAIL,
-        [*says, where, *lines[1:], *([] if mistake else _globals_used(program))],
-        mistake.name if mistake else "",
-    )
+    more = [] if mistake else [*_estimated(want[index], got[index]), *_globals_used(program)]
+    name = mistake.name if mistake else ""
+    return _verdict(exercise, FAIL, [*says, where, *lines[1:], *more], name)
 
 
 def _recognise(
@@ -209,9 +210,14 @@ def _recognise(
     index: int,
     oracle: Oracle,
 ) -> Mistake | None:
+    """The known mistake that does the same; else the likest that does so in the first wrong case.
+
+    One that is wrong where the program is right is another mistake: its sentence would be false.
+    """
     bare = [replace(one, changed=()) for one in got]
     if difference(exercise, want[index], bare[index]):
         got = bare  # the values are wrong as well, and it is they that tell the mistake
+    wrong = [bool(difference(exercise, w, g)) for w, g in zip(want, got, strict=True)]
     best: tuple[int, Mistake] | None = None
     for mistake in oracle.mistakes(exercise, got):
         if len(mistake.observations) != len(got):
@@ -223,21 +229,48 @@ def _recognise(
             exercise, theirs, got[index]
         ):
             pairs = zip(mistake.observations, got, strict=True)
-            agreed = sum(not difference(exercise, a, b) for a, b in pairs)
-            if best is None or agreed > best[0]:
-                best = (agreed, mistake)
+            alike = [not difference(exercise, a, b) for a, b in pairs]
+            fits = all(same or here for same, here in zip(alike, wrong, strict=True))
+            if fits and (best is None or sum(alike) > best[0]):
+                best = (sum(alike), mistake)
     return best[1] if best else None
 
 
 def _recognise_error(
-    exercise: Exercise, got: Observation, index: int, oracle: Oracle
+    exercise: Exercise, got: list[Observation], index: int, oracle: Oracle
 ) -> Mistake | None:
-    """A known wrong program that stops at the same case with the same words."""
-    for mistake in oracle.mistakes(exercise, [got]):
+    """A known wrong program that stops at the same case with the same words.
+
+    Else one that stops at None in the same cases: what is said of None differs with what meets it.
+    """
+    nones = _stops_at_none(got)
+    likely = None
+    for mistake in oracle.mistakes(exercise, got):
         theirs = mistake.observations[index] if index < len(mistake.observations) else None
-        if theirs and theirs.raised == got.raised and theirs.message == got.message:
+        if theirs is None or theirs.raised != got[index].raised:
+            continue
+        if theirs.message == got[index].message:
             return mistake
-    return None
+        if likely is None and nones and _stops_at_none(mistake.observations) == nones:
+            likely = mistake
+    return likely
+
+
+def _stops_at_none(observations: Sequence[Observation]) -> list[int]:
+    """The cases in which a program raises a TypeError that names None."""
+    told = enumerate(observations)
+    return [i for i, one in told if one.raised == "TypeError" and "None" in one.message]
+
+
+def _estimated(want: Observation, got: Observation) -> list[str]:
+    """A hint where a number is near the right one, as one drawn from random numbers would be."""
+    numbers = [leaf for leaf in (want.leaves.get(""), got.leaves.get("")) if leaf is not None]
+    if [leaf.kind for leaf in numbers] != ["number", "number"]:
+        return []
+    w, g = (float(leaf.value) for leaf in numbers)
+    if not abs(g - w) <= NEAR * abs(w):
+        return []
+    return ["Near, but not equal. Was it rounded, or drawn at random? Asked is a formula."]
 
 
 def _broken(exercise: Exercise, program: Any, text: str) -> list[str]:

@@ -9,7 +9,7 @@ LAB = Lab(
     number=1,
     slug="one_head",
     title="One head",
-    minutes=70,
+    minutes=90,
     question="A head gives each token one row of 100 percent. What can it do with that, what not?",
 )
 
@@ -26,6 +26,7 @@ _FUNCTIONS = (
 def attention_scores(q, k):
     """Scaled scores: q [..., seq_q, head_dim], k [..., seq_k, head_dim] -> [..., seq_q, seq_k].
 
+    head_dim is no argument; it is the length of q's last axis.
     q = torch.tensor([[2., 0., 0., 0.]]);  k = torch.tensor([[3., 9., 9., 9.], [1., 0., 0., 0.]])
     attention_scores(q, k)  ->  tensor([[3., 1.]])
     """
@@ -106,7 +107,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
         title="why scale: how widely q·k spreads",
         stub='''
 def dot_product_std(head_dim, q_std, k_std):
-    """The standard deviation of q·k, a float.
+    """The standard deviation of q·k, a float, by a formula.
 
     q and k hold head_dim independent numbers each, all of mean 0; those of q have standard
     deviation q_std, those of k have k_std.
@@ -116,11 +117,13 @@ def dot_product_std(head_dim, q_std, k_std):
 ''',
         cases=std_cases,
         hints=(
-            "q·k is a sum of head_dim products. First: what is the variance of one product of two "
-            "independent numbers of mean 0?",
-            "Variances of independent summands add up; standard deviations don't.",
-            "The variance of one product is the product of the two variances. Add head_dim of "
-            "them, then come back from the variance to the standard deviation.",
+            "Take the worked example apart: 4 numbers each, of spread 1 and 3. What is the "
+            "variance of a number of q there, of a number of k, and of one product of the two?",
+            "In the example one product has variance 9. There are 4 products; the variance of "
+            "their sum is 36, and 6 is its root. Now with letters.",
+            "A variance is the square of a standard deviation. Multiply the two variances, take as "
+            "many of that as there are products, and come back from the variance to the standard "
+            "deviation.",
         ),
         minutes=6,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ def curves(
     log_x: bool = False,
     log_y: bool = False,
     baseline: tuple[float, str] | None = None,
+    dashed: Collection[str] = (),
     ax: Axes | None = None,
 ) -> Axes:
     """Draw one line per name over x [points].
@@ -33,6 +34,7 @@ def curves(
             several runs, which is drawn as a band.
         x_label, y_label: in words, with a unit where there is one.
         baseline: (value, its name) of a dashed horizontal line.
+        dashed: names of lines that are drawn dashed, so that one below them is seen.
 
     Raises ValueError where a line has another number of points than x.
     """
@@ -48,8 +50,10 @@ def curves(
                     "give one value for each x"
                 )
             colour = COLOURS[index % len(COLOURS)]
-            marker = MARKERS[index % len(MARKERS)] if places.size <= MOST_MARKERS else None
-            ax.plot(places, heights, color=colour, marker=marker, markersize=5, label=name)
+            plain = places.size <= MOST_MARKERS and name not in dashed
+            marker = MARKERS[index % len(MARKERS)] if plain else None
+            ls = "--" if name in dashed else "-"
+            ax.plot(places, heights, color=colour, marker=marker, ls=ls, markersize=5, label=name)
             if low is not None:
                 ax.fill_between(places, numbers(low), numbers(high), color=colour, alpha=0.18, lw=0)
         if baseline is not None:

@@ -16,9 +16,11 @@ from ..plots.rows import weights_row
 from ..plots.style import COLOURS, INK
 from .explorer import Explorer
 from .knobs import choice, head_knobs, slider, tick
+from .still import students_own
 
 N_TOKEN = 7
 MOST_WIDTH = 1536
+ALIKE = 1e-3  # a tenth of a percent, as the picture shows
 SCALES = ("1/√head_dim", "1/√d_model", "none")
 
 Attend = Callable[..., Any]
@@ -35,7 +37,7 @@ def attention_row(
     knobs = [
         *head_knobs(n_head, d_model, most_width=MOST_WIDTH),
         slider("query", 3, 0, N_TOKEN - 1, "which token asks"),
-        slider("key", 1, 0, N_TOKEN - 1, "which key is moved"),
+        slider("key", 1, 0, N_TOKEN - 1, "which key the pull moves"),
         slider("pull", 0.0, -6.0, 6.0, "how much the score of that key rises", step=0.5),
         choice("scale", SCALES, "what the dot products are multiplied by"),
         tick("causal", False, "causal: the query sees no later key"),
@@ -99,11 +101,13 @@ class _Row:
     def _weights(self, scores, mask, settings) -> tuple[np.ndarray, str]:
         if self.attend is None:
             return _softmax(scores, mask), ""
+        courses = _softmax(scores, mask)
         try:
-            return self._own_weights(self.attend, mask, settings), ""
+            own = self._own_weights(self.attend, mask, settings)
         except NotImplementedError:
-            whose = " Your function is not written yet; this row is the course's own."
-            return _softmax(scores, mask), whose
+            return courses, " Your function is not written yet; this row is the course's own."
+        alike = np.allclose(own, courses, rtol=0, atol=ALIKE)
+        return own, "" if alike else " Your function's row differs from the course's."
 
     def _own_weights(self, attend: Callable[..., Any], mask, settings) -> np.ndarray:
         import torch
@@ -112,8 +116,9 @@ class _Row:
         undo = _factor(q.size, settings) * math.sqrt(q.size)  # the function scales by itself
         q, k = torch.from_numpy(undo * q)[None, None, None], torch.from_numpy(k)[None, None]
         each_key = torch.eye(N_TOKEN, dtype=q.dtype)[None, None]  # the output is then the weights
-        row = attend(q, k, each_key, torch.from_numpy(mask)[None])
-        return row.detach().reshape(N_TOKEN).numpy()
+        with students_own():
+            row = attend(q, k, each_key, torch.from_numpy(mask)[None])
+            return row.detach().reshape(N_TOKEN).numpy()
 
 
 def _factor(head_dim: int, settings: dict[str, Any]) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from ..plots.style import bare_figure, look, png
@@ -51,6 +52,23 @@ class Still:
             return raised(error)
 
 
+class OwnFunctionRaised(Exception):
+    """A student's function raised; the text is the sentence on it."""
+
+
+@contextlib.contextmanager
+def students_own() -> Generator[None]:
+    """Where a student's function runs: its error is told as its own, save for a stub's."""
+    try:
+        yield
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        raise OwnFunctionRaised(f"Your function raised {type(error).__name__}: {error}") from error
+
+
 def raised(error: Exception) -> str:
     """The sentence on an error that a setting raised."""
+    if isinstance(error, OwnFunctionRaised):
+        return str(error)
     return f"This setting raised {type(error).__name__}: {error}"

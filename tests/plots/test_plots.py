@@ -92,6 +92,11 @@ def test_curves_takes_a_tuple_of_three_numbers_for_a_line_and_not_for_a_spread(a
     assert list(ax.lines[0].get_ydata()) == [4, 5, 6]
 
 
+def test_curves_draws_a_line_dashed_where_another_lies_below_it(ax):
+    plots.curves([1, 2], {"a": [1, 2], "b": [1, 2]}, dashed=("b",), x_label="x", y_label="y", ax=ax)
+    assert [line.get_linestyle() for line in ax.lines] == ["-", "--"]
+
+
 def test_curves_labels_every_measured_place_of_a_log_axis(ax):
     plots.curves([1, 16, 96], {"a": [1, 2, 3]}, x_label="x", y_label="y", log_x=True, ax=ax)
     ax.figure.canvas.draw()

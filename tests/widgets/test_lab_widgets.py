@@ -80,9 +80,18 @@ def test_a_stub_is_said_to_be_one_and_a_wrong_function_shows_its_own_row():
     def broken(q, k, v, mask=None):
         return torch.zeros(3)
 
+    def unscaled(q, k, v, mask=None):
+        return (q @ k.mT).softmax(-1) @ v
+
     assert "not written yet" in attention_row(stub).message
     assert percent(attention_row(even)) == [14.3] * 7
     assert attention_row(broken).failed
+    assert attention_row(broken).message.startswith("Your function raised RuntimeError: ")
+    assert attention_row(broken).own["message"].startswith("Your function raised RuntimeError: ")
+    for wrong in (even, unscaled):
+        assert attention_row(wrong).message.endswith(
+            "Your function's row differs from the course's."
+        )
 
 
 def test_its_inputs_are_the_same_every_time():

@@ -98,6 +98,12 @@ ATTENTION = Answer(
             "number per key; which axis of v counts the keys?",
         ),
         Wrong(
+            "axes_counted_from_the_front",
+            heads.with_scores(lambda q, k: q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])),
+            "This counts the axes of k from the front, and q and k can come with two. Count the\n"
+            "two that change places from the back.",
+        ),
+        Wrong(
             "element_by_element",
             heads.element_by_element,
             "* multiplies number by number. A weighted mean multiplies each value by its weight\n"
@@ -106,7 +112,8 @@ ATTENTION = Answer(
         Wrong(
             "mask_ignored",
             lambda q, k, v, mask=None: scaled_dot_product_attention(q, k, v),
-            "The mask takes no part: this is the output without one.",
+            "The mask takes no part: this is the output without one. (masked_fill gives back a\n"
+            "new tensor; the one that it is called on stays as it was.)",
         ),
         Wrong(
             "mask_after_softmax",
@@ -147,8 +154,8 @@ ATTENTION = Answer(
         Wrong(
             "mask_always_there",
             heads.with_weights(heads.mask_always_there),
-            "mask is None where none is given, and None can't be turned round by ~. Without a\n"
-            "mask every query sees every key.",
+            "mask is None where none is given, and None is no tensor: it can't be turned round by\n"
+            "~ or filled with. Without a mask every query sees every key.",
         ),
         Wrong(
             "truth_of_a_mask",

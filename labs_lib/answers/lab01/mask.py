@@ -128,6 +128,12 @@ MASK = Answer(
             "seq_k is None where it is not given, and None is no size. First say what it is then.",
         ),
         Wrong(
+            "shift_without_sign",
+            _sized(lambda n, m: torch.ones(n, m).tril(abs(m - n)).bool()),
+            "Right, except for more queries than keys: there the shift has lost its sign, and the\n"
+            "first queries see keys of their future. The fewer the keys, the fewer a query sees.",
+        ),
+        Wrong(
             "five_by_five",
             _five_by_five,
             "This is a fixed 5 × 5 triangle. The mask has to follow seq_q and seq_k.",

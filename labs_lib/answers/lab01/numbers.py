@@ -93,6 +93,18 @@ STD = Answer(
             "that takes it back.",
         ),
         Wrong(
+            "torch_root_of_the_width",
+            lambda d, a, b: torch.sqrt(d) * a * b,
+            "torch.sqrt takes tensors, and these are plain numbers. Python's math has a root for\n"
+            "numbers.",
+        ),
+        Wrong(
+            "torch_root_of_a_number",
+            lambda d, a, b: torch.sqrt(d * a**2 * b**2),
+            "torch.sqrt takes tensors, and these are plain numbers. Python's math has a root for\n"
+            "numbers.",
+        ),
+        Wrong(
             "one_product_less",
             lambda d, a, b: math.sqrt(d - 1) * a * b,
             "This counts one product too few. The -1 belongs to estimating a variance from a\n"
@@ -180,6 +192,12 @@ BUDGET = Answer(
             "gap_reversed",
             lambda n, m, gap: math.exp(-gap) / (m * math.exp(-gap) + n - m),
             "The gap has the wrong sign: this is for wanted keys that lie below the others.",
+        ),
+        Wrong(
+            "torch_power_of_a_number",
+            lambda n, m, gap: torch.exp(gap) / (m * torch.exp(gap) + n - m),
+            "torch.exp takes tensors, and gap is a plain number. Python's math has an exponential\n"
+            "for numbers.",
         ),
         Wrong(
             "divided_by_the_number",

@@ -49,8 +49,8 @@ ANSWERS = {
                 "A softmax row adds up to 1 whatever the scores are; only its shape changes.",
             ),
         ),
-        because="Scores of standard deviation 16 leave one key nearly all of the weight, and the "
-        "others nearly no gradient.",
+        because="Scores of standard deviation 16 leave one key nearly all of the weight. A weight\n"
+        "moves by w (1 - w) times what its score does: neither that one nor the others move.",
     ),
     "lab01.quiz_mask_place": Answer(
         reference="a",
@@ -64,8 +64,8 @@ ANSWERS = {
             Wrong(
                 "c",
                 "c",
-                "A score of 0 is an ordinary score: e⁰ = 1. The key keeps its weight, and often a\n"
-                "large one.",
+                "A score of 0 is an ordinary score: e⁰ = 1. The key still gets a weight, and\n"
+                "often a large one.",
             ),
             Wrong(
                 "d",
@@ -93,12 +93,13 @@ ANSWERS = {
             Wrong(
                 "d",
                 "d",
-                "It may, and a head that must keep the order learns to do so. But it need not:\n"
-                "two keys with equal weight are one legal row, and both values can be named from\n"
-                "it, as a set.",
+                "It may, and the head that had to keep the order for a linear read-out learned to\n"
+                "do so. But it need not: two keys with equal weight are one legal row, and both\n"
+                "values can be named from it, as a set.",
             ),
         ),
-        because="The head hands on one mixture; a + b reads the same as b + a. Two heads keep the "
+        because="The head hands on one mixture, and with equal weights a + b is b + a. Unequal\n"
+        "weights would keep the order, but a linear read-out can't use that. Two heads keep the\n"
         "two apart. The limit is binding, not seeing.",
     ),
 }

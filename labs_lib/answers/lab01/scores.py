@@ -116,6 +116,31 @@ SCORES = Answer(
             "for numbers.",
         ),
         Wrong(
+            "head_dim_taken_for_an_argument",
+            lambda q, k: _dots(q, k) / math.sqrt(head_dim),  # noqa: F821  # ty: ignore
+            "There is no head_dim among the arguments. It is the length of q's last axis; read it\n"
+            "from q.",
+        ),
+        Wrong(
+            "axes_counted_from_the_front",
+            lambda q, k: q @ k.transpose(2, 3) / math.sqrt(q.shape[-1]),
+            "This counts the axes of k from the front, and q and k can come with two. Count the\n"
+            "two that change places from the back.",
+        ),
+        Wrong(
+            "element_by_element",
+            lambda q, k: q * k.transpose(-2, -1) / math.sqrt(q.shape[-1]),
+            "* multiplies number by number, and doesn't add up. A dot product does both: that is\n"
+            "a product of matrices, @.",
+        ),
+        Wrong(
+            "through_numpy",
+            lambda q, k: np.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.shape[-1]),
+            "In training torch follows every step of a function, and it can't follow numpy.\n"
+            "Don't take torch's advice here: detach() only hides the step. Stay with torch's\n"
+            "own operations.",
+        ),
+        Wrong(
             "all_four_axes_named",
             lambda q, k: q @ k.permute(0, 1, 3, 2) / math.sqrt(q.shape[-1]),
             "This names four axes, and q and k can come with two. Name only the two that change\n"

@@ -1,0 +1,64 @@
+"""A mistake is named where its sentence is true of the program at hand, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from labs_lib.checking.oracle import LiveOracle
+from labs_lib.checking.verdict import ERROR, judge
+from labs_lib.exercises import exercise
+
+MEAN, MASK, STD = "lab00.first_tensor", "lab01.causal_mask", "lab01.dot_product_std"
+
+
+def verdict(name, program):
+    return judge(exercise(name), program, LiveOracle())
+
+
+def test_a_mistake_that_is_wrong_where_the_program_is_right_is_another_one():
+    def by_rows_once(x):
+        """Divides by the number of rows for one shape alone, as a known mistake always does."""
+        return x.sum(-1) / (len(x) if x.shape == (3, 4) else x.shape[-1])
+
+    assert verdict(MEAN, lambda x: x.sum(-1) / len(x)).mistake == "divided_by_rows"
+    assert verdict(MEAN, by_rows_once).mistake == ""
+
+
+def test_the_first_of_two_mistakes_is_named():
+    def bare(q, k, v, mask=None):
+        """No scale, and no mask."""
+        return (q @ k.mT).softmax(-1) @ v
+
+    assert verdict("lab01.scaled_dot_product_attention", bare).mistake == "no_scale"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda seq_q, seq_k=None: torch.zeros(seq_q, seq_k, dtype=torch.bool),
+        lambda seq_q, seq_k=None: torch.arange(seq_k)[None] <= torch.arange(seq_q)[:, None],
+        lambda seq_q, seq_k=None: torch.tensor([[j <= i for j in range(seq_k)] for i in range(3)]),
+        lambda seq_q, seq_k=None: torch.ones(seq_q, seq_q).tril(seq_k - seq_q),
+    ],
+)
+def test_none_is_named_whatever_meets_it(program):
+    found = verdict(MASK, program)
+    assert (found.outcome, found.mistake) == (ERROR, "seq_k_not_given")
+
+
+def test_a_program_that_stops_at_none_everywhere_has_another_mistake():
+    assert verdict(MASK, lambda seq_q, seq_k=None: torch.arange(None)).mistake == ""
+
+
+def test_an_estimate_is_told_that_a_formula_is_asked():
+    near = verdict(STD, lambda d, a, b: d**0.5 * a * b * 1.006)
+    assert "asked is a formula" in str(near).lower()
+    assert "formula" not in str(verdict(STD, lambda d, a, b: d**0.5 * a * b * 1.2))
+    assert "formula" not in str(verdict(STD, lambda d, a, b: (d - 1) ** 0.5 * a * b)), "it is named"
+
+
+def test_a_long_sentence_is_broken_between_words():
+    for choice in "ab":  # the right one and a wrong one, each explained in one long line
+        lines = str(verdict("lab04.quiz_reading", choice)).splitlines()
+        assert len(lines) > 2 and all(len(line) <= 92 for line in lines)
