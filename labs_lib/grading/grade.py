@@ -83,13 +83,17 @@ def grade(
     bare = replace(_report(rows, courses, keys.seed, fence, left_out), own=own_reports(found))
     finished = extras.finish(bare, courses)
     reports.write(finished, out)
+    _say_what_to_know(progress, results, left_out, out)
+    progress.say(_summary(finished, out, results.taken))
+    return finished
+
+
+def _say_what_to_know(progress: Progress, results: Results, left_out: list[str], out: Path) -> None:
     if results.trouble:
         progress.say(f"{results.trouble}: the next run has to run some notebooks again")
     if left_out:
         more = f", and {len(left_out) - 1} more in {out / reports.RESULTS}" * (len(left_out) > 1)
         progress.say(f"to be known: {left_out[0]}{more}")
-    progress.say(_summary(finished, out, results.taken))
-    return finished
 
 
 def prepare(

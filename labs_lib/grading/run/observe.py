@@ -29,20 +29,7 @@ def observe(
     item.parent.kernel, item.parent.timed_out = kernel, False
     item.output_timeout, item.test_outputs, item.differs = OUTPUT_S, [], False
     kernel.begin(seconds, cell.exercise)
-    status, reason, loudest = "ok", "", None
-    try:
-        NBVAL_RUNTEST(item)
-    except KernelGone as gone:
-        status, reason = gone.death
-    except TooMuchOutput as flood:
-        status, reason = "output-flood", str(flood)
-        loudest = kernel.sent.get(flood.parent_id)
-    except NbCellError as error:
-        status, reason = ("mismatch" if item.differs else "error"), _first_line(error)
-        reason = "its output is not the expected one" if item.differs else reason
-    except Exception as error:  # a message that nbval can't read: student code may forge them
-        told = cut(repr(error), TEXT_CHARS)
-        status, reason = "error", f"the cell's messages could not be read ({told})"
+    status, reason, loudest = _run(item, kernel)
     outputs = list(item.test_outputs or [])
     shown = _shown_error(outputs)
     if item.parent.timed_out and status in ("ok", "mismatch", "error"):
@@ -64,6 +51,24 @@ def observe(
         traceback=shown["traceback"],
     )
     return result, loudest
+
+
+def _run(item: IPyNbCell, kernel: WatchedKernel) -> tuple[str, str, str | None]:
+    """How nbval's run of a cell ended: its status, why, and which exercise flooded the output."""
+    try:
+        NBVAL_RUNTEST(item)
+    except KernelGone as gone:
+        return *gone.death, None
+    except TooMuchOutput as flood:
+        return "output-flood", str(flood), kernel.sent.get(flood.parent_id)
+    except NbCellError as error:
+        if item.differs:
+            return "mismatch", "its output is not the expected one", None
+        return "error", _first_line(error), None
+    except Exception as error:  # a message that nbval can't read: student code may forge them
+        told = cut(repr(error), TEXT_CHARS)
+        return "error", f"the cell's messages could not be read ({told})", None
+    return "ok", "", None
 
 
 def padded(expected: list[dict[str, Any]], stdout: str) -> bool:
