@@ -183,6 +183,8 @@ def _word(code: list[Token], at: int) -> str:
         return _extern(code, at)
     if text == "goto" and [t.text for t in code[at + 2 : at + 3]] != [";"]:
         return "goes to the name of a label and nowhere else"
+    if text.startswith(("__has_include", "__has_embed")):
+        return "asks which files the host has; a kernel is the same on every machine"
     if text in VENDORS:
         return "is a name for attributes of the host's compiler; choose another"
     if text.startswith(("__attribute", "__declspec", "_Pragma", "__pragma")):
