@@ -214,8 +214,8 @@ def _checked_head_dim(head_dim: object, d_model: int, n_head: int) -> int:
 def _does_not_divide(d_model: int, n_head: int) -> str:
     widths, counts = nearest_d_model(d_model, n_head), nearest_n_head(d_model, n_head)
     return (
-        f"d_model={d_model} does not divide into n_head={n_head}; "
-        f"{_listed(widths)} {'do' if len(widths) > 1 else 'does'}. For d_model={d_model}, "
+        f"d_model={d_model} can't be shared out evenly among n_head={n_head} heads; "
+        f"{_listed(widths)} can. For d_model={d_model}, "
         f"n_head={_listed(counts, 'or')} would do; an explicit head_dim lifts the condition"
     )
 

@@ -44,7 +44,8 @@ def test_a_width_that_does_not_split_names_the_nearest_of_both_kinds():
     with pytest.raises(ValueError) as caught:
         AttentionConfig(770, 12)
     text = str(caught.value)
-    assert text.startswith("d_model=770 does not divide into n_head=12; 768 and 780 do.")
+    said = "d_model=770 can't be shared out evenly among n_head=12 heads; 768 and 780 can."
+    assert text.startswith(said)
     assert "n_head=11 or 14 would do" in text
     assert "head_dim" in text
 

@@ -47,6 +47,12 @@ ANSWERS = {
                 "rows there are. Divide by how many numbers stand in one row.",
             ),
             Wrong(
+                "divided_by_three",
+                lambda x: x.sum(dim=-1) / 3,
+                "The sum is divided by 3, whatever comes in. Rows can have any length; read it\n"
+                "from x.",
+            ),
+            Wrong(
                 "divided_by_axis_one",
                 lambda x: x.sum(dim=-1) / x.shape[1],
                 "The sum is divided by x.shape[1], which is how many numbers a row has only where\n"
@@ -57,6 +63,12 @@ ANSWERS = {
                 lambda x: torch.tensor([sum(map(float, row.reshape(-1))) / len(row) for row in x]),
                 "Right for two axes. With three, a loop over x runs over blocks of rows, and this\n"
                 "gives one number per block; asked is one number per row.",
+            ),
+            Wrong(
+                "returned_in_the_loop",
+                lambda x: sum(map(float, x[0].reshape(-1))) / len(x[0]),
+                "This is one number, the mean of the first row. A return inside the loop ends the\n"
+                "function in its first turn; asked is one number for every row.",
             ),
             Wrong(
                 "list_of_numbers",

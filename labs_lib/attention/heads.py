@@ -56,4 +56,4 @@ def _not_divisible(width: int, n_head: int) -> str:
     if n_head < 1:
         return f"n_head={n_head} is not allowed; at least one head is needed"
     near = " or ".join(map(str, nearest_d_model(width, n_head)))
-    return f"a width of {width} does not divide into n_head={n_head}; {near} would"
+    return f"a width of {width} can't be shared out evenly among n_head={n_head} heads; {near} can"

@@ -9,7 +9,7 @@ _shown: dict[str, int] = {}
 
 
 def hint(name: str) -> None:
-    """Print the next hint of an exercise; after the last one they start again.
+    """Print the next hint of an exercise; after the last one they start again, and say so.
 
     Raises:
         UnknownExercise: if there is no exercise of that name.
@@ -21,5 +21,7 @@ def hint(name: str) -> None:
     seen = max(_shown.get(name, 0), int(progress.entry(name).get("hints", 0)))
     index = seen % len(item.hints)
     _shown[name] = seen + 1
-    progress.update(name, hints=seen + 1)
+    progress.update(name, hints=min(seen + 1, len(item.hints)))  # how many of them were read
+    if seen and not index:
+        print("That was the last; from the top:")
     print(f"hint {index + 1} of {len(item.hints)}: {item.hints[index]}")

@@ -35,7 +35,7 @@ class Misfit:
 
 
 def pair_rule(values: Mapping[str, Any]) -> Misfit | None:
-    """d_model must divide into n_head, where there are both."""
+    """n_head must divide d_model, where there are both."""
     if not {"n_head", "d_model"} <= set(values):
         return None
     n_head, d_model = values["n_head"], values["d_model"]

@@ -59,7 +59,9 @@ def show(which: str | int | None = None, console: Console | None = None) -> None
     done = sum(row.passed for row in found)
     points = sum(row.points for row in found if row.passed)
     total = sum(row.points for row in found)
-    console.print(f"{done} of {len(found)} exercises passed, {points} of {total} points")
+    console.print(
+        f"{done} of {len(found)} exercises and quiz questions passed, {points} of {total} points"
+    )
 
 
 def _row(item: Exercise, entry: dict[str, Any]) -> Row:

@@ -88,7 +88,7 @@ def test_an_empty_tensor_has_no_gaps():
 
 @pytest.mark.parametrize(
     ("n_head", "words"),
-    [(5, "width of 12 does not divide into n_head=5; 10 or 15"), (0, "n_head=0")],
+    [(5, "width of 12 can't be shared out evenly among n_head=5 heads; 10 or 15"), (0, "n_head=0")],
 )
 def test_a_width_that_does_not_split_is_refused_with_the_nearest(n_head, words):
     with pytest.raises(ValueError, match=words):

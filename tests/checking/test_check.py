@@ -149,6 +149,14 @@ def test_hints_come_one_at_a_time(capsys):
     hint(MEAN)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("hint 1 of 3") and lines[1].startswith("hint 2 of 3")
+    for _ in range(4):
+        hint(MEAN)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:11] for line in lines if line[:4] == "hint"] == [
+        *("hint 3 of 3", "hint 1 of 3", "hint 2 of 3", "hint 3 of 3")
+    ]
+    assert lines[1] == "That was the last; from the top:" and lines.count(lines[1]) == 1
+    assert progress.entry(MEAN)["hints"] == 3, "each hint counts once"
 
 
 def test_a_prediction_is_kept_and_shown_beside_the_result(capsys):

@@ -83,7 +83,8 @@ def test_an_illegal_pair_is_explained_and_offered_its_neighbours():
     w = made()
     w.n_head = 7
     assert not w.legal and not w.failed
-    assert w.message.startswith("Not allowed: d_model=768 does not divide into n_head=7; 763 and")
+    said = "Not allowed: d_model=768 can't be shared out evenly among n_head=7 heads; 763 and"
+    assert w.message.startswith(said)
     assert w.offers == (("d_model", 763), ("d_model", 770), ("n_head", 6), ("n_head", 8))
     w.set(**dict([w.offers[1]]))
     assert w.legal and w.offers == ()

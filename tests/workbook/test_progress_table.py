@@ -22,7 +22,7 @@ def test_without_any_state_every_exercise_is_not_attempted(course):
     assert {row.state for row in rows()} == {"not attempted"}
     shown = text()
     assert all(lab.title in shown for lab in labs())
-    assert f"0 of {len(exercises())} exercises passed" in shown
+    assert f"0 of {len(exercises())} exercises and quiz questions passed" in shown
 
 
 def test_passed_stays_passed_after_a_later_failure(course):

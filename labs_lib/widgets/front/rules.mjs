@@ -24,14 +24,14 @@ function listed(values, word = "and") {
   return `${values.slice(0, -1).join(", ")} ${word} ${values.at(-1)}`;
 }
 
-// d_model must divide into n_head.
+// n_head must divide d_model.
 function pair_rule({ n_head, d_model }) {
   if (n_head === undefined || d_model === undefined || d_model % n_head === 0) return null;
   const [widths, counts] = [nearest_widths(d_model, n_head), nearest_divisors(d_model, n_head)];
   return {
     why:
-      `d_model=${d_model} does not divide into n_head=${n_head}; ` +
-      `${listed(widths)} ${widths.length > 1 ? "do" : "does"}. For d_model=${d_model}, ` +
+      `d_model=${d_model} can't be shared out evenly among n_head=${n_head} heads; ` +
+      `${listed(widths)} can. For d_model=${d_model}, ` +
       `n_head=${listed(counts, "or")} would do; an explicit head_dim lifts the condition`,
     offers: [...widths.map((w) => ["d_model", w]), ...counts.map((c) => ["n_head", c])],
     kept: { d_model: "n_head", n_head: "d_model" },
