@@ -264,8 +264,7 @@ class _Memory:
         self.most, self._over = 0.0, threading.Event()
         warm = shared()
         self._parents = {warm.process.pid} if warm else set()
-        if warm and warm.nursery:
-            self._parents.add(warm.nursery.process.pid)
+        self._nursery = warm.nursery.process.pid if warm and warm.nursery else None
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
         return self
@@ -278,9 +277,10 @@ class _Memory:
         while not self._over.wait(0.5):  # each look takes the processor, too
             total = 0
             for process in psutil.Process().children(recursive=True):
-                if process.pid not in self._parents:
-                    try:
+                try:
+                    shared_by_all = self._nursery in (process.pid, process.ppid())
+                    if process.pid not in self._parents and not shared_by_all:
                         total += process.memory_full_info().pss
-                    except (psutil.Error, AttributeError):
-                        continue
+                except (psutil.Error, AttributeError):
+                    continue
             self.most = max(self.most, total)
