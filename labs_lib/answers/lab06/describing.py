@@ -9,10 +9,6 @@ from labs_lib.attention import measures
 from ..kit import Answer, Right, Wrong
 
 
-def _entropy_of(log, axis=-1, sign=-1.0):
-    return lambda weights: sign * (weights * log(weights)).nan_to_num().sum(axis)
-
-
 def _entropy_loop(weights):
     flat = weights.reshape(-1, weights.shape[-1])
     rows = [-(row[row > 0] * row[row > 0].log()).sum() for row in flat]

@@ -126,12 +126,6 @@ def _tiled(self, t, group):
     return t.repeat(1, group, 1, 1)
 
 
-def _in_turn(self, t, group):
-    """Query head h takes h modulo n_kv_head."""
-    n_kv_head = t.shape[1]
-    return t[:, [h % n_kv_head for h in range(n_kv_head * group)]]
-
-
 def _first_for_all(self, t, group):
     return t[:, :1].expand(-1, t.shape[1] * group, -1, -1)
 
