@@ -52,7 +52,7 @@ def explain(
         mistake = _recognise_kernel(known, want, got, index)
         status, lines = _difference_of_kernel(item, want, got, index)
     else:
-        mistake = _recognise(known, got, index)
+        mistake = _recognise(known, want, got, index)
         status, lines = _difference(item, want, got, index)
     if mistake is None:
         return status, lines, ""
@@ -119,9 +119,13 @@ def _pairs(want: Printed, got: Printed) -> list[tuple[list[str] | None, list[str
     return list(zip(*padded, strict=True))
 
 
-def _recognise(mistakes: Known, got: Printed, index: int) -> Wrong | None:
-    """The known mistake that prints the same; else the one that shares the first wrong case."""
+def _recognise(mistakes: Known, want: Printed, got: Printed, index: int) -> Wrong | None:
+    """The known mistake that prints the same; else the one that shares the first wrong case.
+
+    One that is wrong where the program is right is another mistake: its sentence would be false.
+    """
     best = None
+    right = [i for i, pair in enumerate(_pairs(want, got)) if pair[0] == pair[1]]
     for wrong, theirs in mistakes:
         shared = index < len(got.cases)
         if len(theirs) != len(got.cases) or (shared and theirs.case(index) != got.cases[index]):
@@ -129,7 +133,8 @@ def _recognise(mistakes: Known, got: Printed, index: int) -> Wrong | None:
         agreed = sum(theirs.case(i) == case for i, case in enumerate(got.cases))
         if agreed == len(got.cases):
             return wrong
-        if shared and (best is None or agreed > best[0]):
+        fits = shared and all(theirs.case(i) == got.cases[i] for i in right)
+        if fits and (best is None or agreed > best[0]):
             best = (agreed, wrong)
     return best[1] if best else None
 
