@@ -45,7 +45,7 @@ def lab_page(
     parts = []
     for cell in student.cells:
         if cell.cell_type != "code":
-            parts.append(relinked(markdown2html(cell.source), known))
+            parts.append(relinked(_by_keys(markdown2html(cell.source)), known))
             continue
         parts.append(_code(cell))
         if cell["id"] in explorers:
@@ -66,7 +66,7 @@ def document(file: Path, folder: Path, known: Mapping[str, str]) -> Page:
         source = file.parent / match[2]
         return f"{match[1]}{pictures.kept(source.read_bytes(), source.suffix)}{match[3]}"
 
-    body = relinked(markdown2html(text), known)
+    body = relinked(_by_keys(markdown2html(text)), known)
     body = re.sub(r'(<img[^>]* src=")(?!data:|https?:)([^"]+)(")', copied, body)
     title = re.search(r"^# (.+)$", text, re.MULTILINE)
     return Page(file.stem, title[1] if title else file.stem.capitalize(), body)
@@ -86,6 +86,11 @@ def relinked(body: str, known: Mapping[str, str]) -> str:
     return re.sub(r'<a href="([^"]*)"[^>]*>(.*?)</a>', linked, body, flags=re.DOTALL)
 
 
+def _by_keys(body: str) -> str:
+    """HTML whose blocks of code can be reached by keys, which read a long line to its end."""
+    return body.replace("<pre>", '<pre tabindex="0">')
+
+
 class _Pictures:
     """Puts a page's pictures into the folder's assets."""
 
@@ -103,7 +108,7 @@ class _Pictures:
 def _code(cell: NotebookNode) -> str:
     language = "c++" if is_cuda(cell.source) else "ipython3"
     shown = Highlight2HTML(pygments_lexer=language)(cell.source)
-    shown = shown.replace("<pre>", '<pre tabindex="0">', 1)  # a long line is read by the keys
+    shown = _by_keys(shown)
     kind = role(cell)
     said = ""
     if kind == "answer":
