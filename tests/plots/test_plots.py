@@ -109,6 +109,7 @@ def test_line_colours_are_readable_on_white():
 
 
 def test_drawing_leaves_no_figure_open_and_the_settings_as_they_were():
+    plt.close("all")  # other tests of the same process may have left one
     before = dict(plt.rcParams)
     plots.heatmap(np.eye(3), ax=plots.bare_figure().add_subplot())
     assert plt.get_fignums() == []
