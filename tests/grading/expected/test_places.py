@@ -33,6 +33,9 @@ def text(item, program, run):
 FIRST = {item.lab: item for item in reversed(ALL) if item.kind == "function"}
 RUNS = [(item, SEEDS[0]) for item in ALL] + [(item, SEEDS[1]) for item in FIRST.values()]
 
+# What these keep from run to run is their mistake: a second run in a process prints something else.
+REMEMBERS = ("a_list_on_the_class",)
+
 
 @cache
 def chosen_for(name, seed):
@@ -51,7 +54,7 @@ def test_right_programs_print_the_same_and_wrong_ones_do_not(item, seed):
         assert text(item, right.program, run) == expected, right.name
     for wrong, seen, whole in looked_at_again(item, chosen, seed):
         printed = text(item, wrong.program, run)
-        if whole:
+        if whole and wrong.name not in REMEMBERS:
             assert seen.text(chosen.places) == printed
         if printed == expected:
             assert item.forbidden, f"{wrong.name} prints what the reference prints"
