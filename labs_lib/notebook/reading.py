@@ -125,7 +125,7 @@ def _why_no_json(text: str, error: json.JSONDecodeError) -> str:
         line = text.count("\n", 0, conflict.start(1)) + 1
         return (
             f"line {line} is the mark of a merge conflict, “{conflict[0].strip()[:60]}”: "
-            "choose one side, save, and hand it in again"
+            "choose one side, save, and try again"
         )
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         return f"its JSON ends in the middle (line {error.lineno}): was the upload cut off?"
