@@ -58,11 +58,10 @@ function draw_blocks(pen, { n_head, d_model, head, matrix }, not_yours) {
     pen.text(words, (x0 + x1) / 2, top + height / 2, middle);
   }
   const names = own.map(({ letter }) => [`${letter} of head ${head}`, colour(letter)]);
-  const { left } = matrix_field(pen);
-  const end = pen.legend(left, 44, names);
+  pen.legend(matrix_field(pen).left, 44, names);
   const sentence = slices_sentence(own, { n_head, d_model, head, matrix, head_dim });
   if (!not_yours) return sentence;
-  pen.text(not_yours, end, 44, { size: 12, bold: true, most: pen.width - end - 8 });
+  pen.text(not_yours, 8, 29, { size: 12, most: pen.width - 16 });
   return `${not_yours} ${sentence}`;
 }
 
