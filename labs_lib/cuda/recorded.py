@@ -87,7 +87,9 @@ def write(name: str, made: Trace) -> Path:
     data |= {"source_sha256": _hash(source), "source_lines": source.count("\n") + 1}
     text = json.dumps(data, separators=(",", ":"))
     path = file_of(name)
-    write_bytes(path, gzip.compress(text.encode("utf-8"), 9, mtime=0))
+    packed = gzip.compress(text.encode("utf-8"), 9, mtime=0)
+    # Byte 9 names a system: Python's versions and systems differ in it, and no reader asks.
+    write_bytes(path, packed[:9] + b"\x03" + packed[10:])
     return path
 
 

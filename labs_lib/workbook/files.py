@@ -110,8 +110,8 @@ def _help(path: Path) -> str:
 def _why(text: str, error: Exception) -> str:
     if not text.strip():
         return "it is empty"
-    if isinstance(error, nbformat.reader.NotJSONError):
-        return "its text is not JSON, which a notebook's is"
     if re.search(r"^<{7} ", text, re.MULTILINE):
         return "it has merge-conflict markers"
+    if isinstance(error, nbformat.reader.NotJSONError):
+        return "its text is not JSON, which a notebook's is"
     return f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"
