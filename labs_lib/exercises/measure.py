@@ -118,7 +118,7 @@ class _Largest(Watch):
         for tensor in _tensors(out):
             storage = tensor.untyped_storage()
             size = storage.nbytes() // tensor.element_size()
-            if size > self.largest and self.counted(tensor):
+            if size > self.largest and (_product(func, args, out) or self.counted(tensor)):
                 known = (t.untyped_storage()._cdata for t in _tensors((args, kwargs)))
                 if storage._cdata not in known:
                     self.largest = size
@@ -140,7 +140,7 @@ class _Memory(Watch):
         if not made:
             return out
         known = {t.untyped_storage()._cdata for t in _tensors((args, kwargs))}
-        product = func.overloadpacket.__name__ in PRODUCTS or _spreads(func, args, out)
+        product = _product(func, args, out)
         for tensor in made:
             storage = tensor.untyped_storage()
             key = storage._cdata
@@ -155,6 +155,10 @@ class _Memory(Watch):
     def _forget_the_freed(self) -> None:
         for key in [key for key, one in self._alive.items() if one[0].expired()]:
             self._bytes -= self._alive.pop(key)[1]
+
+
+def _product(func: Any, args: tuple[Any, ...], out: Any) -> bool:
+    return func.overloadpacket.__name__ in PRODUCTS or _spreads(func, args, out)
 
 
 def _spreads(func: Any, args: tuple[Any, ...], out: Any) -> bool:
