@@ -56,6 +56,7 @@ def head_dim(d_model, n_head):
 class HeadConfig:
     """The sizes of an attention layer: d_model, n_head and head_dim, three ints.
 
+    The object keeps all three as attributes of these names.
     Without head_dim, n_head must divide d_model. With head_dim, any d_model will do.
     Raises ValueError when made: for a size that isn't an int of at least 1 (for what isn't an
     int a TypeError will do too), and for a d_model that doesn't divide. That message names the

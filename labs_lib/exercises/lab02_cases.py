@@ -15,6 +15,7 @@ from .inputs import uniform
 from .kit import Case
 
 _SIZES = ("d_model", "n_head", "head_dim")
+_KEPT = "kept as attributes"
 _AXES = ("batch", "n_head", "seq", "head_dim")
 _WITH_NEIGHBOURS = (
     "refuse: a little too wide",
@@ -130,9 +131,11 @@ def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
             made = program(*case.args, **case.kwargs)
         except ValueError:
             refused = dict.fromkeys(_SIZES, 0) | {"head_dim is of type": "None"}
-            return {"a legal setting is": "refused with ValueError"} | refused
-        taken = {"a legal setting is": "taken", "head_dim is of type": _type(made.head_dim)}
-        return taken | {name: getattr(made, name) for name in _SIZES}
+            return {"a legal setting is": "refused with ValueError", _KEPT: "none"} | refused
+        kept = [name for name in _SIZES if _has(made, name)]
+        sizes = {name: getattr(made, name) if name in kept else 0 for name in _SIZES}
+        taken = {"a legal setting is": "taken", _KEPT: ", ".join(kept) or _none_in(made)}
+        return taken | {"head_dim is of type": _type(sizes["head_dim"])} | sizes
     refusal, message = _refusal(program, case)
     if case.name not in _WITH_NEIGHBOURS:
         return refusal
@@ -165,6 +168,16 @@ def is_own_class(config: Callable[..., Any]) -> bool:
     """Whether what `config` makes is something else than the library's own configuration."""
     made = config(768, 12)
     return all(parent.__module__ != "labs_lib.config" for parent in type(made).__mro__)
+
+
+def _has(made: Any, name: str) -> bool:
+    """Whether the object has the attribute; a property that fails is there, and shows its error."""
+    return hasattr(made, name) or hasattr(type(made), name)
+
+
+def _none_in(made: Any) -> str:
+    """That nothing is kept; for what no class of a student's makes, such as a dict, its type."""
+    return "none" if hasattr(made, "__dict__") else f"none, for this is of type {_type(made)}"
 
 
 def _drawn_pair(rng: np.random.Generator) -> tuple[int, int]:

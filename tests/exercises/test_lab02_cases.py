@@ -45,6 +45,23 @@ def test_what_was_made_in_spite_of_all_is_told_apart():
     assert made == {"refused with": "no error", "made instead": "a head_dim of 0"}
 
 
+class Lazy:
+    d_model, n_head = 768, 12
+
+    @property
+    def head_dim(self):
+        return self.no_such_name
+
+
+def test_a_size_that_is_not_kept_is_named_and_one_that_fails_shows_its_own_error():
+    case = Case("768 over 12", (768, 12))
+    made = call_head_config(lambda *sizes: SimpleNamespace(n_head=12, head_dim=64), case)
+    assert made["kept as attributes"] == "n_head, head_dim"
+    assert call_head_config(lambda *sizes: {}, case)["kept as attributes"].endswith("of type dict")
+    with pytest.raises(AttributeError, match="no_such_name"):
+        call_head_config(lambda *sizes: Lazy(), case)
+
+
 def test_layouts_are_true_and_false_at_every_seed_and_drawn_by_it():
     item = exercise("lab02.is_contiguous_per_head")
     reference = answer(item.name).reference

@@ -2,8 +2,9 @@
 
 from .config import HEAD_CONFIG
 from .head_dim import HEAD_DIM
-from .heads import MERGE_HEADS, SPLIT_HEADS
+from .heads import SPLIT_HEADS
 from .memory import IS_CONTIGUOUS_PER_HEAD, STRIDES_AFTER_SPLIT
+from .merge import MERGE_HEADS
 from .quiz import QUIZ
 
 ANSWERS = {

@@ -82,6 +82,16 @@ def _unchecked_head_dim(d_model, n_head, head_dim=None):
     return made if head_dim is None else SimpleNamespace(**(vars(made) | {"head_dim": head_dim}))
 
 
+def _keeps(*names):
+    """A maker whose object has only the sizes of these names."""
+
+    def make(d_model, n_head, head_dim=None):
+        sizes = vars(HeadConfig(d_model, n_head, head_dim))
+        return SimpleNamespace(**{name: sizes[name] for name in names})
+
+    return make
+
+
 class _Lazy:
     """Sizes that are looked at when head_dim is asked for."""
 
@@ -130,6 +140,23 @@ HEAD_CONFIG = Answer(
             "Illegal sizes can be made here; they are only found out when head_dim is asked for.\n"
             "By then the object has travelled, and the error points at the wrong place. Test in\n"
             "__init__.",
+        ),
+        Wrong(
+            "keeps_only_head_dim",
+            _keeps("head_dim"),
+            "The object has a head_dim and neither of the sizes that it was made from. Whoever\n"
+            "gets it asks for all three: put d_model and n_head on self as well.",
+        ),
+        Wrong(
+            "keeps_nothing",
+            _keeps(),
+            "The object has none of the three sizes under its name. What is only a variable in\n"
+            "__init__ is gone when it ends: put d_model, n_head and head_dim on self.",
+        ),
+        Wrong(
+            "keeps_no_head_dim",
+            _keeps("d_model", "n_head"),
+            "The object has d_model and n_head, but no head_dim: put that on self as well.",
         ),
         Wrong(
             "rounds_down",

@@ -1,4 +1,4 @@
-"""Lab 02: split and merge."""
+"""Lab 02: a row of numbers cut into heads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 
 import torch
 
-from labs_lib.attention.heads import merge_heads, split_heads
+from labs_lib.attention.heads import split_heads
 
 from ...exercises.lab02 import COPIED
 from ..kit import Answer, Right, Wrong
@@ -25,19 +25,6 @@ class _Layer:
         return x.unflatten(2, (n_head, -1)).permute(0, 2, 1, 3)
 
 
-def _loop_merge(x):
-    batch, n_head, seq, head_dim = x.shape
-    out = x.new_empty(batch, seq, n_head * head_dim)
-    for head in range(n_head):
-        out[..., head * head_dim : (head + 1) * head_dim] = x[:, head]
-    return out
-
-
-def _permute_back(x):
-    batch, n_head, seq, head_dim = x.shape
-    return x.permute(0, 2, 1, 3).contiguous().view(batch, seq, n_head * head_dim)
-
-
 def _as_strided(x, n_head):
     batch, seq, width = x.shape
     size = (batch, n_head, seq, width // n_head)
@@ -53,32 +40,6 @@ def _split_by_hand(x, n_head):
     for place in range(width):
         out[:, place // (width // n_head), :, place % (width // n_head)] = x[..., place]
     return out
-
-
-def _merge_by_hand(x):
-    """The loop of the notebook: right in float32 only."""
-    batch, n_head, seq, head_dim = x.shape
-    out = torch.zeros(batch, seq, n_head * head_dim)
-    for head in range(n_head):
-        out[..., head * head_dim : (head + 1) * head_dim] = x[:, head]
-    return out
-
-
-def _slots(start):
-    """A loop that writes head h to the places from start(h, head_dim) on."""
-
-    def merge(x):
-        batch, n_head, seq, head_dim = x.shape
-        out = x.new_zeros(batch, seq, n_head * head_dim)
-        for head in range(n_head):
-            out[..., start(head, head_dim) : start(head, head_dim) + head_dim] = x[:, head]
-        return out
-
-    return merge
-
-
-_into_one_slot = _slots(lambda head, head_dim: 0)
-_into_overlapping_slots = _slots(lambda head, head_dim: head)
 
 
 SPLIT_HEADS = Answer(
@@ -224,146 +185,5 @@ SPLIT_HEADS = Answer(
         Right("a_method", _Layer().split),
         Right("decorated", _decorated(split_heads)),
         Right("extra_default", lambda x, n_head, check=False: split_heads(x, n_head)),
-    ),
-)  # fmt: skip
-
-
-MERGE_HEADS = Answer(
-    reference=merge_heads,
-    wrong=(
-        Wrong(
-            "direct_reshape",
-            lambda x: x.reshape(x.shape[0], x.shape[2], -1),
-            "The shape is right and the numbers are not: this reshapes at once, so that a row\n"
-            "holds several tokens of one head. Bring head and token into order first.",
-        ),
-        Wrong(
-            "direct_view",
-            lambda x: x.view(x.shape[0], x.shape[2], -1),
-            "view refuses to join axes that don't lie next to each other. Don't follow torch's\n"
-            "advice yet: a reshape straight from here would give the right shape with the wrong\n"
-            "numbers. First bring head and token into order.",
-        ),
-        Wrong(
-            "view_after_the_swap",
-            lambda x: x.transpose(1, 2).view(x.shape[0], x.shape[2], -1),
-            "The order is right. But after the swap the axes to be joined don't always lie next\n"
-            "to each other in memory, and view never copies; here a copy is needed.",
-        ),
-        Wrong(
-            "numbers_interleaved",
-            lambda x: x.permute(0, 2, 3, 1).flatten(2),
-            "The heads are dealt out like cards: number 0 of every head, then number 1. They\n"
-            "belong side by side, each in one piece.",
-        ),
-        Wrong(
-            "heads_on_top_of_each_other",
-            lambda x: x.flatten(1, 2),
-            "The heads stand below each other, as more tokens. They belong side by side, as more\n"
-            "width.",
-        ),
-        Wrong(
-            "summed",
-            lambda x: x.sum(1),
-            "The heads were added up. Merging computes nothing: all numbers stay.",
-        ),
-        Wrong(
-            "averaged",
-            lambda x: x.mean(1),
-            "This is the mean of the heads. Merging computes nothing: all numbers stay.",
-        ),
-        Wrong(
-            "names_in_the_old_order",
-            lambda x: x.transpose(1, 2).reshape(x.shape[0], x.shape[1], -1),
-            "The second axis of the result is as long as there are heads. x comes as [batch,\n"
-            "n_head, seq, head_dim]: take seq from its third axis.",
-        ),
-        Wrong(
-            "read_as_batch_seq_n_head",
-            lambda x: x.flatten(2),
-            "The second axis of the result is as long as there are heads. x comes as [batch,\n"
-            "n_head, seq, head_dim]: head and number are joined, not token and number.",
-        ),
-        Wrong(
-            "joined_token_and_head",
-            lambda x: x.transpose(1, 2).flatten(1, 2),
-            "The axes are in order, but the wrong two were joined: token and head. Join head and\n"
-            "number, the last two.",
-        ),
-        Wrong(
-            "head_and_number_swapped",
-            lambda x: x.transpose(1, 3).reshape(x.shape[0], x.shape[2], -1),
-            "Head and number changed places, so that the last axis counts heads. Head and token\n"
-            "are the two to be swapped.",
-        ),
-        Wrong(
-            "slot_overwritten",
-            _into_one_slot,
-            "Every head was written to the same place, so that the last one is left and the rest\n"
-            "is empty. Head 1 begins where head 0 ends.",
-        ),
-        Wrong(
-            "slots_overlap",
-            _into_overlapping_slots,
-            "Head h was written from place h on, over the head before it. A head is head_dim\n"
-            "numbers long: where does head h begin?",
-        ),
-        Wrong(
-            "not_joined",
-            lambda x: x.transpose(1, 2),
-            "The order is right, but head and number are still two axes: make one width of them.",
-        ),
-        Wrong(
-            "heads_backwards",
-            lambda x: x.flip(1).transpose(1, 2).flatten(2),
-            "The heads come in reverse order: head 0 belongs first.",
-        ),
-        Wrong(
-            "on_its_side",
-            lambda x: x.transpose(2, 3).flatten(1, 2),
-            "This is [batch, width, seq]: tokens run along the last axis. The width is to be last.",
-        ),
-        Wrong(
-            "tokens_swapped_with_numbers",
-            lambda x: x.transpose(2, 3).reshape(x.shape[0], x.shape[2], -1),
-            "Token and number were swapped, where head and token should be: rows hold pieces of\n"
-            "several tokens.",
-        ),
-        Wrong(
-            "only_the_last_head",
-            lambda x: x[:, -1:].expand(-1, x.shape[1], -1, -1).transpose(1, 2).flatten(2),
-            "Every block of the width holds the last head.",
-        ),
-        Wrong(
-            "by_hand_in_float32",
-            _merge_by_hand,
-            "The numbers are in their places, but they are float32 whatever x is: that is what\n"
-            "torch.zeros makes, and .float() too. No new tensor has to be filled here: order the\n"
-            "axes, then join two.",
-        ),
-        Wrong(
-            "batch_mixed",
-            lambda x: x.transpose(0, 2).transpose(0, 1).reshape(
-                x.shape[0], x.shape[2], x.shape[1] * x.shape[3]),
-            "The batch was moved as well, so that rows hold tokens of other sequences. Only head\n"
-            "and token change places.",
-        ),
-        Wrong(
-            "gradient_lost",
-            lambda x: x.detach().transpose(1, 2).flatten(2),
-            "The gradient is lost on the way: the output no longer depends on the inputs for "
-            "autograd. Leave out .detach(), .numpy() and no_grad().",
-        ),
-    ),
-    right=(
-        Right("loop", _loop_merge),
-        Right("cat_of_heads", lambda x: torch.cat(list(x.unbind(1)), dim=-1)),
-        Right("permute_contiguous_view", _permute_back),
-        Right("einsum", lambda x: torch.einsum("bhtd->bthd", x).reshape(
-            x.shape[0], x.shape[2], -1)),
-        Right("swapaxes", lambda x: x.swapaxes(-3, -2).reshape(x.shape[0], x.shape[2], -1)),
-        Right("float64_inside", lambda x: x.double().transpose(1, 2).flatten(2).to(x.dtype)),
-        Right("decorated", _decorated(merge_heads)),
-        Right("extra_default", lambda x, out=None: merge_heads(x)),
     ),
 )  # fmt: skip
