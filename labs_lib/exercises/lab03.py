@@ -54,9 +54,9 @@ def per_head_qkv(x, W_Q, W_K, W_V):
         axes=("batch", "n_head", "seq", "head_dim"),
         hints=(
             "W_Q[h] is the matrix of head h. What is its shape, and what does x @ W_Q[h] give?",
-            "A list of one result per head becomes a tensor by torch.stack; its dim= says where\n"
+            "A list of one result per head becomes a tensor by torch.stack; its dim= says where "
             "the new axis stands.",
-            "The head axis comes right after the batch axis, so before seq. Do the same with W_K\n"
+            "The head axis comes right after the batch axis, so before seq. Do the same with W_K "
             "and with W_V, and return all three.",
         ),
         minutes=8,
@@ -79,9 +79,9 @@ def stack_projections(W):
         axes=("d_in", "n_head * head_dim"),
         hints=(
             "The rows of the wide matrix are the inputs: d_in has to become the first axis.",
-            "Two neighbouring axes can be joined into one, never two that have a third between\n"
+            "Two neighbouring axes can be joined into one, never two that have a third between "
             "them. Which order of the three axes do you need before you join?",
-            "Put the axes in the order (d_in, n_head, head_dim), then join the last two. Or think\n"
+            "Put the axes in the order (d_in, n_head, head_dim), then join the last two. Or think "
             "of the small matrices as sheets of paper laid side by side.",
         ),
         minutes=8,
@@ -110,13 +110,13 @@ def fused_multi_head(x, W_Q, W_K, W_V, n_head, mask=None):
             "torch.nn.functional.multi_head_attention_forward",
         ),
         hints=(
-            "Three wide products first: x @ W_Q, x @ W_K, x @ W_V. Everything after them you have\n"
+            "Three wide products first: x @ W_Q, x @ W_K, x @ W_V. Everything after them you have "
             "built in labs 01 and 02.",
-            "Cut the width of q, k and v into heads, so that they are\n"
-            "[batch, n_head, seq, head_dim]. A product with @ works on the last two axes and\n"
+            "Cut the width of q, k and v into heads, so that they are "
+            "[batch, n_head, seq, head_dim]. A product with @ works on the last two axes and "
             "carries all others along.",
-            "After softmax(scores) @ v the heads are still an axis of their own. Bring seq back\n"
-            'in front of n_head before you join n_head and head_dim. given("lab02.split_heads")\n'
+            "After softmax(scores) @ v the heads are still an axis of their own. Bring seq back "
+            'in front of n_head before you join n_head and head_dim. given("lab02.split_heads") '
             'and given("lab02.merge_heads") do the two moves.',
         ),
         minutes=15,
@@ -141,9 +141,9 @@ def unstack_from_fused_qkv(W_QKV, n_head, interleaved=False):
         axes=("n_head", "d_in", "head_dim"),
         hints=(
             "How wide is one block of head_dim columns? The width is 3 * n_head * head_dim.",
-            "Cut the columns into three axes: which of the three letters, which head, which\n"
+            "Cut the columns into three axes: which of the three letters, which head, which "
             "column of the head. The two layouts differ in which of the first two comes first.",
-            "unflatten(1, (...)) cuts an axis into several. Then movedim or permute brings the\n"
+            "unflatten(1, (...)) cuts an axis into several. Then movedim or permute brings the "
             "axis of length 3 to the front and n_head after it; what is left is [d_in, head_dim].",
         ),
         minutes=12,

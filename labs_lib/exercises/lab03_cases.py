@@ -16,7 +16,10 @@ from .measure import PRODUCTS, operators
 
 
 def per_head_cases(rng: np.random.Generator) -> list[Case]:
-    """x [batch, seq, d_in] with three stacks of small matrices [n_head, d_in, head_dim]."""
+    """x [batch, seq, d_in] with three stacks of small matrices [n_head, d_in, head_dim].
+
+    The first has four heads: with three, one result for each head looks like one for each letter.
+    """
 
     def case(name, batch, seq, d_in, n_head, head_dim, dtype=torch.float32, grad=False):
         x = uniform(rng, batch, seq, d_in, dtype=dtype)
@@ -24,7 +27,7 @@ def per_head_cases(rng: np.random.Generator) -> list[Case]:
         return Case(name, (x, *W), grad=grad)
 
     return [
-        case("three heads, seven tokens", 2, 7, 12, 3, 4),
+        case("four heads, seven tokens", 2, 7, 20, 4, 5),
         case("four heads of five that read six numbers", 2, 5, 6, 4, 5),
         case("three sequences of three tokens, three heads", 3, 3, 9, 3, 3),
         case("two heads in float64", 1, 4, 8, 2, 4, torch.float64),
@@ -67,15 +70,18 @@ def fused_cases(rng: np.random.Generator) -> list[Case]:
 
 
 def unstack_cases(rng: np.random.Generator) -> list[Case]:
-    """W_QKV [d_in, 3 * n_head * head_dim], n_head, and in some cases the layout."""
+    """W_QKV [d_in, 3 * n_head * head_dim], n_head, and in some cases the layout.
+
+    The first two have four heads: with three, a third of the columns is as wide as a head's share.
+    """
 
     def case(name, d_in, n_head, head_dim, layout=(), dtype=torch.float32, grad=False):
         W = uniform(rng, d_in, 3 * n_head * head_dim, dtype=dtype)
         return Case(name, (W, n_head, *layout), grad=grad)
 
     return [
-        case("stacked, three heads of four", 12, 3, 4),
-        case("interleaved, three heads of four", 12, 3, 4, (True,)),
+        case("stacked, four heads of five", 10, 4, 5),
+        case("interleaved, four heads of five", 10, 4, 5, (True,)),
         case("stacked by name, two heads of five", 6, 2, 5, (False,), torch.float64),
         case("interleaved, four heads of two", 6, 4, 2, (True,), torch.float64),
         case("interleaved, three heads of three", 3, 3, 3, (True,)),

@@ -65,6 +65,10 @@ def _noted(program):
     return wrapper
 
 
+def _a_triple_for_each_head(x, *letters):
+    return [tuple(x @ w for w in of_a_head) for of_a_head in zip(*letters, strict=True)]
+
+
 _TURNED = (
     "The small matrices were turned over before the product. They are [d_in, head_dim] and\n"
     "used as x @ W_Q[h]: the inputs are the rows already."
@@ -92,6 +96,19 @@ PER_HEAD_QKV = Answer(
             lambda x, *letters: tuple([x @ w for w in W] for W in letters),
             "The products are right, but each letter is still a Python list with one tensor for\n"
             "each head. Make one tensor of each list, with an axis for the heads.",
+        ),
+        Wrong(
+            "a_triple_for_each_head",
+            _a_triple_for_each_head,
+            "This is one triple (q, k, v) for each head; asked is one tensor for each letter. Its\n"
+            "heads are an axis: collect the products of one letter, and make one tensor of them.",
+        ),
+        Wrong(
+            "a_tensor_for_each_head",
+            lambda x, *letters: [torch.stack(t) for t in _a_triple_for_each_head(x, *letters)],
+            "This is one tensor for each head, with the three letters in it; asked is one tensor\n"
+            "for each letter, with the heads in it. Collect the products of one letter, and make\n"
+            "one tensor of them.",
         ),
         Wrong(
             "only_the_queries",
