@@ -43,8 +43,7 @@ def memory(pids: list[int], limit: int = 0) -> int:
         shared = max(shared, common)
     if private + shared <= limit:
         return private + shared
-    exact = [share for share in map(_proportional, pids) if share is not None]
-    return sum(exact) if len(exact) == len(pids) else private + shared
+    return min(private + shared, sum(map(_proportional, pids)))
 
 
 def end(pids: list[int], *, timeout: float = 5.0) -> bool:
@@ -101,11 +100,14 @@ def _resident(pid: int) -> tuple[int, int]:
     return int(resident) * PAGE, int(shared) * PAGE
 
 
-def _proportional(pid: int) -> int | None:
-    """Bytes of one process, each page divided by the number of its holders; None if not told."""
+def _proportional(pid: int) -> int:
+    """Bytes of one process, each page divided by the number of its holders.
+
+    All that is resident where this isn't told: nothing, for one that has ended and is still listed.
+    """
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
             sizes = dict(line.split(":", 1) for line in file if line.startswith("Pss:"))
         return 1024 * int(sizes["Pss"].split()[0])
     except (OSError, KeyError, ValueError):
-        return None if os.path.exists(f"/proc/{pid}/statm") else 0
+        return _resident(pid)[0]
