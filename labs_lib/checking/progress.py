@@ -12,6 +12,8 @@ from ..notebook.atomic import write_text
 from ..paths import state
 from .verdict import NOT_ATTEMPTED, PASS, Verdict
 
+WHEN = "%Y-%m-%dT%H:%M:%SZ"
+
 
 def folder() -> Path | None:
     """The folder of the progress files, or None where nothing is kept."""
@@ -53,8 +55,8 @@ def record(verdict: Verdict, source: str = "") -> None:
     changes: dict[str, Any] = {
         "outcome": verdict.outcome,
         "tries": int(known.get("tries", 0)) + (verdict.outcome != NOT_ATTEMPTED),
-        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "when": time.strftime(WHEN, time.gmtime()),
     }
     if verdict.outcome == PASS:
-        changes |= {"passed": True, "source": source}
+        changes |= {"passed": True, "passed_when": changes["when"], "source": source}
     update(verdict.exercise, **changes)

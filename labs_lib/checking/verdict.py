@@ -239,21 +239,27 @@ def _recognise(
 def _recognise_error(
     exercise: Exercise, got: list[Observation], index: int, oracle: Oracle
 ) -> Mistake | None:
-    """A known wrong program that stops at the same case with the same words.
+    """A known wrong program that is right as long, and stops at the same case with the same words.
 
-    Else one that stops at None in the same cases: what is said of None differs with what meets it.
+    Of several the likest in the other cases. Where there is none, one that stops at None in the
+    same cases: what is said of None differs with what meets it.
     """
     nones = _stops_at_none(got)
+    best: tuple[int, Mistake] | None = None
     likely = None
     for mistake in oracle.mistakes(exercise, got):
         theirs = mistake.observations[index] if index < len(mistake.observations) else None
         if theirs is None or theirs.raised != got[index].raised:
             continue
-        if theirs.message == got[index].message:
-            return mistake
+        pairs = zip(mistake.observations, got, strict=False)
+        alike = [not difference(exercise, a, b) for a, b in pairs]
+        if not all(alike[:index]):
+            continue  # it is wrong where the program is right: another mistake
+        if theirs.message == got[index].message and (best is None or sum(alike) > best[0]):
+            best = (sum(alike), mistake)
         if likely is None and nones and _stops_at_none(mistake.observations) == nones:
             likely = mistake
-    return likely
+    return best[1] if best else likely
 
 
 def _stops_at_none(observations: Sequence[Observation]) -> list[int]:

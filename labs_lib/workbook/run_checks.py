@@ -17,11 +17,13 @@ from rich.text import Text
 
 from .. import nbval_plugin
 from ..errors import UsageError
+from ..exercises import exercise as find_exercise
 from ..exercises import exercises, labs
 from ..exercises import lab as find_lab
-from ..exercises.kit import Lab
+from ..exercises.kit import Exercise, Lab
 from ..paths import home
 from . import check_plugin, files
+from .unsaved import unsaved
 
 OUTCOMES = {"PASS": "green", "FAIL": "red", "NOT ATTEMPTED": "yellow", "ERROR": "red"}
 CELL_SECONDS = 120.0
@@ -74,6 +76,8 @@ def check(which: Sequence[str] = (), console: Console | None = None) -> bool:
         with console.status(f"running {path.name} …"):
             report = run_checks(path, lab)
         show(report, console)
+        if note := unsaved(path):
+            console.print(Text(f"  {note}", style="yellow"), soft_wrap=True)
         passed = passed and report.passed
     return passed
 
@@ -205,7 +209,16 @@ def _outcome(
         return Outcome(name, "ERROR", _error(record))
     if outcome == "NOT ATTEMPTED" and answer is not None:
         return Outcome(name, "ERROR", f"its answer cell fails: {_error(answer)}")
+    if outcome == "NOT ATTEMPTED":
+        return Outcome(name, outcome, _not_attempted(find_exercise(name)))
     return Outcome(name, outcome, rest[0].strip() if rest else "")
+
+
+def _not_attempted(item: Exercise) -> str:
+    """The check's own words speak of the cell above, and in a terminal there is none."""
+    if item.is_program:
+        return f"write {item.called} in its cell of the notebook and save it"
+    return f"give {item.called} a value in its cell of the notebook and save it"
 
 
 def _note(record: dict[str, Any]) -> str:
@@ -216,5 +229,5 @@ def _note(record: dict[str, Any]) -> str:
 def _error(record: dict[str, Any]) -> str:
     first = next(iter(record["evalue"].strip().splitlines()), "")
     if first.startswith("Kernel dead"):
-        return "not run, because the kernel died in a cell above"
+        return "not run, because the kernel died in an earlier cell"
     return f"{record['ename']}: {first}" if record["ename"] else first

@@ -18,6 +18,7 @@ from ..errors import UsageError
 from ..notebook.atomic import write_bytes
 from ..paths import home
 from . import files, own_report
+from .unsaved import unsaved
 
 MANIFEST = "labs-submission.json"
 FORMAT = 1
@@ -60,6 +61,8 @@ def submit(student: str, out: Path | None = None, now: float | None = None) -> S
             continue
         packed[f"notebooks/{path.name}"], note = _plain(path)
         notes += [note] if note else []
+        if stale := unsaved(path):
+            notes.append(f"{path.name} was packed as it was last saved; {stale}")
     packed |= _reports()
     names = [Path(name).name for name in packed if name.endswith(".ipynb")]
     packed[MANIFEST] = _manifest(student, names, time.time() if now is None else now)

@@ -47,6 +47,47 @@ def test_none_is_named_whatever_meets_it(program):
     assert (found.outcome, found.mistake) == (ERROR, "seq_k_not_given")
 
 
+HEAD = "lab01.scaled_dot_product_attention"
+
+
+def _head(use):
+    """A head whose weights `use` mends; everything else is right."""
+
+    def head(q, k, v, mask=None):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return (scores.softmax(-1) if mask is None else use(scores, mask)) @ v
+
+    return head
+
+
+@pytest.mark.parametrize(
+    ("use", "mistake"),
+    [
+        (
+            lambda s, m: s.masked_fill(~m, -1e9).softmax(-1).masked_fill(~m.any(-1), 0),
+            "any_without_keepdim",
+        ),
+        (
+            lambda s, m: torch.where(m.any(-1), s.masked_fill(~m, -1e9).softmax(-1), 0.0),
+            "any_without_keepdim",
+        ),
+        (
+            lambda s, m: s.masked_fill(~m, -1e9).softmax(-1) * m.any(-1),
+            "product_with_any_without_keepdim",
+        ),
+        (
+            lambda s, m: s.masked_fill(torch.ones(2 * s.shape[-2:-1]).triu(1) > 0, -1e9).softmax(
+                -1
+            ),
+            "square_causal",
+        ),
+        (lambda s, m: s.masked_fill(~m.mT, -1e9).softmax(-1), "mask_turned_over"),
+    ],
+)
+def test_of_mistakes_that_stop_with_the_same_words_the_likest_is_named(use, mistake):
+    assert verdict(HEAD, _head(use)).mistake == mistake
+
+
 def test_a_program_that_stops_at_none_everywhere_has_another_mistake():
     assert verdict(MASK, lambda seq_q, seq_k=None: torch.arange(None)).mistake == ""
 

@@ -7,10 +7,11 @@ import pytest
 from rich.console import Console
 
 from labs_lib.checking import progress
+from labs_lib.checking.verdict import PASS, Verdict
 from labs_lib.errors import UsageError
 from labs_lib.exercises import exercises
 from labs_lib.exercises import lab as find_lab
-from labs_lib.workbook.run_checks import check, lab_of, run_checks
+from labs_lib.workbook.run_checks import Report, check, lab_of, run_checks
 
 from .conftest import RIGHT, WRONG
 
@@ -46,6 +47,25 @@ def test_untouched_notebook_reads_as_not_attempted_everywhere(course):
     report = run_checks(course.file, LAB)
     assert {one.outcome for one in report.outcomes} == {"NOT ATTEMPTED"}
     assert [one.exercise for one in report.outcomes] == [item.name for item in exercises(0)]
+    words = {one.exercise: one.sentence for one in report.outcomes}
+    assert words[course.name] == "write first_tensor in its cell of the notebook and save it"
+    assert not [x for x in words.values() if "above" in x], "there are no cells in a terminal"
+
+
+def test_what_passed_and_is_not_in_the_saved_file_is_told(course, monkeypatch):
+    monkeypatch.setattr(
+        "labs_lib.workbook.run_checks.run_checks", lambda path, lab: Report(path, lab, [])
+    )
+    progress.record(Verdict(course.name, PASS))
+    console = Console(record=True, width=200)
+    check([str(course.file)], console)
+    assert (
+        "1 exercise passed in the notebook but isn't in the saved file: "
+        "save it (Ctrl+S) and run this again"
+    ) in console.export_text()
+    course.write(course.file.name, {course.name: RIGHT})
+    check([str(course.file)], console)
+    assert "Ctrl+S" not in console.export_text()
 
 
 @pytest.mark.slow

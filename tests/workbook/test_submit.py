@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 import zipfile
 
 import nbformat
 import pytest
 
 from labs_lib import __version__
+from labs_lib.checking import progress
+from labs_lib.checking.verdict import PASS, Verdict
 from labs_lib.errors import UsageError
+from labs_lib.exercises import exercises
+from labs_lib.workbook.reset import reset
 from labs_lib.workbook.submit import MANIFEST, submit
 
 from .conftest import RIGHT
@@ -71,6 +77,35 @@ def test_damaged_notebook_goes_in_as_it_is_with_a_word(course):
     with zipfile.ZipFile(done.archive) as archive:
         assert archive.read("notebooks/09_broken.ipynb") == b"{ not json"
     assert "09_broken.ipynb" in done.notes[0]
+
+
+def test_what_is_not_saved_yet_is_told_and_the_rest_goes_in(course):
+    for item in exercises(0)[:2]:
+        progress.record(Verdict(item.name, PASS))
+    done = submit("ada")
+    assert done.notebooks == [course.file.name]
+    (note,) = done.notes
+    assert note.startswith(
+        f"{course.file.name} was packed as it was last saved; 2 exercises passed"
+    )
+    assert "aren't in the saved file: save it (Ctrl+S)" in note
+    course.write(course.file.name, {item.name: RIGHT for item in exercises(0)[:2]})
+    assert submit("ada").notes == []
+
+
+def test_a_stub_that_was_put_back_after_the_pass_is_no_unsaved_answer(course):
+    course.write(course.file.name, {course.name: RIGHT})
+    progress.record(Verdict(course.name, PASS))
+    reset(course.name)
+    later = time.time() + 2
+    os.utime(course.file, (later, later))
+    assert submit("ada").notes == []
+
+
+@pytest.mark.parametrize("known", [{}, {"passed": True}, {"passed": True, "passed_when": 7}])
+def test_progress_that_says_no_moment_gives_no_note(course, known):
+    progress.update(course.name, **known)
+    assert submit("ada").notes == []
 
 
 def test_links_checkpoints_and_other_files_stay_out(course, tmp_path):

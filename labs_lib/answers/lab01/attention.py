@@ -110,6 +110,18 @@ ATTENTION = Answer(
             "and adds up over the keys, which is a product of matrices.",
         ),
         Wrong(
+            "element_by_element_summed",
+            lambda q, k, v, mask=None: heads.element_by_element(q, k, v, mask).sum(-2),
+            "* multiplies number by number: row i of the weights meets row i of v alone, and the\n"
+            "sum comes too late. Each weight goes with a whole row of v; @ multiplies and adds so.",
+        ),
+        Wrong(
+            "element_by_element_summed_along_rows",
+            lambda q, k, v, mask=None: heads.element_by_element(q, k, v, mask).sum(-1),
+            "* multiplies number by number: row i of the weights meets row i of v alone, and the\n"
+            "sum comes too late. Each weight goes with a whole row of v; @ multiplies and adds so.",
+        ),
+        Wrong(
             "mask_ignored",
             lambda q, k, v, mask=None: scaled_dot_product_attention(q, k, v),
             "The mask takes no part: this is the output without one. (masked_fill gives back a\n"
@@ -164,6 +176,36 @@ ATTENTION = Answer(
             "asked is whether a mask was given at all: is it None?",
         ),
         Wrong(
+            "any_without_keepdim",
+            heads.with_weights(heads.any_without_keepdim),
+            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
+            "answer serves a whole row.",
+        ),
+        Wrong(
+            "product_with_any_without_keepdim",
+            heads.with_weights(heads.product_with_any_without_keepdim),
+            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
+            "answer serves a whole row.",
+        ),
+        Wrong(
+            "output_filled_without_keepdim",
+            heads.output_filled_without_keepdim,
+            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
+            "answer serves a whole row.",
+        ),
+        Wrong(
+            "output_times_any_without_keepdim",
+            heads.output_times_any_without_keepdim,
+            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
+            "answer serves a whole row.",
+        ),
+        Wrong(
+            "rows_as_index",
+            heads.with_weights(heads.rows_as_index),
+            "An index has to count batch and heads as well, and one mask may serve them all:\n"
+            "masked_fill and torch.where spread it, an index doesn't.",
+        ),
+        Wrong(
             "mask_turned_over",
             heads.with_weights(heads.mask_turned_over),
             "The mask is turned over: its rows belong to queries and its columns to keys, as with\n"
@@ -200,6 +242,12 @@ ATTENTION = Answer(
             "closed scores; don't multiply by it.",
         ),
         Wrong(
+            "causal_without_a_mask",
+            heads.with_weights(heads.causal_without_a_mask),
+            "Where mask is None this puts in a causal one. None means that every query sees every\n"
+            "key; whoever wants a causal head gives the mask.",
+        ),
+        Wrong(
             "always_causal",
             heads.with_weights(heads.always_causal),
             "This is causal whatever mask comes in. The mask is an argument; without it every\n"
@@ -212,6 +260,12 @@ ATTENTION = Answer(
             "(as torch's is_causal does). Use the mask that is given.",
         ),
         Wrong(
+            "square_causal",
+            heads.with_weights(heads.square_causal),
+            "Wherever a mask comes in, a causal one of as many keys as queries is used instead.\n"
+            "Use the mask that is given.",
+        ),
+        Wrong(
             "empty_row_is_nan",
             heads.with_weights(heads.fill(-math.inf)),
             "Right, except for a query that may see nothing: a row of -inf alone gives 0/0, so\n"
@@ -222,6 +276,12 @@ ATTENTION = Answer(
             heads.with_weights(heads.fill(-1e9)),
             "Right, except for a query that may see nothing: its scores are all equally low, and\n"
             "the softmax then spreads evenly over keys that are all closed. It should get zeros.",
+        ),
+        Wrong(
+            "all_rows_zero",
+            heads.all_rows_zero,
+            "As soon as one query sees nothing, the whole output is zeros here. Only the row of\n"
+            "that query is; all others are means, as before.",
         ),
         Wrong(
             "nan_in_gradient",

@@ -87,6 +87,12 @@ def top_left(scores, mask):
     return attention_weights(scores, torch.ones_like(scores[0], dtype=torch.bool).tril())
 
 
+def square_causal(scores, mask):
+    if mask is None:
+        return scores.softmax(-1)
+    return attention_weights(scores, causal_mask(scores.shape[-2]))
+
+
 def inverted_with_nan(scores, mask):
     return fill(-math.inf)(scores, None if mask is None else ~mask)
 
@@ -117,6 +123,46 @@ def mask_as_index(scores, mask):
 
 def mask_turned_over(scores, mask):
     return attention_weights(scores, None if mask is None else mask.mT)
+
+
+def any_without_keepdim(scores, mask):
+    """The rows' answers [..., seq_q] are laid along the keys, which runs where both are as many."""
+    if mask is None:
+        return scores.softmax(-1)
+    return fill(-math.inf)(scores, mask).masked_fill(~mask.any(dim=-1), 0.0)
+
+
+def product_with_any_without_keepdim(scores, mask):
+    if mask is None:
+        return scores.softmax(-1)
+    return fill(-math.inf)(scores, mask).nan_to_num() * mask.any(dim=-1)
+
+
+def output_filled_without_keepdim(q, k, v, mask=None):
+    output = fill(-math.inf)(attention_scores(q, k), mask) @ v
+    return output if mask is None else output.masked_fill(~mask.any(dim=-1), 0.0)
+
+
+def output_times_any_without_keepdim(q, k, v, mask=None):
+    output = fill(-1e9)(attention_scores(q, k), mask) @ v
+    return output if mask is None else output * mask.any(dim=-1)
+
+
+def rows_as_index(scores, mask):
+    weights = fill(-math.inf)(scores, mask)
+    if mask is not None:
+        weights[~mask.any(dim=-1)] = 0.0
+    return weights
+
+
+def causal_without_a_mask(scores, mask):
+    return attention_weights(scores, causal_mask(*scores.shape[-2:]) if mask is None else mask)
+
+
+def all_rows_zero(q, k, v, mask=None):
+    output = scaled_dot_product_attention(q, k, v, mask)
+    blind = mask is not None and not mask.any(dim=-1).all()
+    return torch.zeros_like(output) if blind else output
 
 
 def all_for_any(scores, mask):

@@ -153,8 +153,9 @@ BUDGET = Answer(
         Wrong(
             "even_share",
             lambda n, m, gap: 1 / m,
-            "This is where the weight goes when the gap is very large. With a finite gap the\n"
-            "other keys keep something.",
+            "This is 1 / n_wanted, as if the wanted keys shared out everything. The other keys\n"
+            "keep something: they stand in the sum of the row too, each number in it e to the\n"
+            "power of a score.",
         ),
         Wrong(
             "ignores_the_gap",
@@ -177,6 +178,18 @@ BUDGET = Answer(
             lambda n, m, gap: (1 + gap) / (m * (1 + gap) + n - m),
             "The scores are shared out as they are, without the exponential. Softmax raises e to\n"
             "their power first.",
+        ),
+        Wrong(
+            "gap_without_exponential",
+            lambda n, m, gap: gap / (m * gap + n - m),
+            "The gap itself stands where e to the power of the gap belongs: the exponential is\n"
+            "missing. Softmax raises e to the power of every score before it shares out.",
+        ),
+        Wrong(
+            "one_against_one",
+            lambda n, m, gap: math.exp(gap) / (1 + math.exp(gap)),
+            "All the other keys together count as one here. Each of them stands in the sum of the\n"
+            "row; so does each wanted key.",
         ),
         Wrong(
             "powers_of_two",

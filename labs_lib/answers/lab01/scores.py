@@ -134,6 +134,24 @@ SCORES = Answer(
             "a product of matrices, @.",
         ),
         Wrong(
+            "element_by_element_no_scale",
+            lambda q, k: q * k.transpose(-2, -1),
+            "* multiplies number by number, and doesn't add up; the scale is missing too. A dot\n"
+            "product multiplies and adds up: that is a product of matrices, @.",
+        ),
+        Wrong(
+            "element_by_element_not_turned",
+            lambda q, k: q * k / math.sqrt(q.shape[-1]),
+            "* multiplies number by number, and doesn't add up. A dot product does both: that is\n"
+            "a product of matrices, @.",
+        ),
+        Wrong(
+            "element_by_element_not_turned_no_scale",
+            lambda q, k: q * k,
+            "* multiplies number by number, and doesn't add up; the scale is missing too. A dot\n"
+            "product multiplies and adds up: that is a product of matrices, @.",
+        ),
+        Wrong(
             "through_numpy",
             lambda q, k: np.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.shape[-1]),
             "In training torch follows every step of a function, and it can't follow numpy.\n"
@@ -264,6 +282,12 @@ SCORES = Answer(
         Wrong(
             "same_place_only",
             lambda q, k: (q * k[..., : q.shape[-2], :]).sum(-1) / math.sqrt(q.shape[-1]),
+            "Query i has met key i only. Each query meets every key: a row of scores per query.",
+        ),
+        Wrong(
+            "same_place_only_as_a_column",
+            lambda q, k: (q * k[..., : q.shape[-2], :]).sum(-1, keepdim=True)
+            / math.sqrt(q.shape[-1]),
             "Query i has met key i only. Each query meets every key: a row of scores per query.",
         ),
         Wrong(
