@@ -82,6 +82,12 @@ def _head(use):
             "square_causal",
         ),
         (lambda s, m: s.masked_fill(~m.mT, -1e9).softmax(-1), "mask_turned_over"),
+        (
+            lambda s, m: s.masked_fill(
+                ~m.reshape(*m.shape[:-2], m.shape[-1], m.shape[-2]), -1e9
+            ).softmax(-1),
+            "mask_reshaped",
+        ),
     ],
 )
 def test_of_mistakes_that_stop_with_the_same_words_the_likest_is_named(use, mistake):

@@ -182,6 +182,12 @@ ATTENTION = Answer(
             "answer serves a whole row.",
         ),
         Wrong(
+            "nan_asked_without_keepdim",
+            heads.with_weights(heads.nan_asked_without_keepdim),
+            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
+            "answer serves a whole row.",
+        ),
+        Wrong(
             "product_with_any_without_keepdim",
             heads.with_weights(heads.product_with_any_without_keepdim),
             "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
@@ -210,6 +216,12 @@ ATTENTION = Answer(
             heads.with_weights(heads.mask_turned_over),
             "The mask is turned over: its rows belong to queries and its columns to keys, as with\n"
             "the scores.",
+        ),
+        Wrong(
+            "mask_reshaped",
+            heads.with_weights(heads.mask_reshaped),
+            "The two axes of the mask have changed their lengths: its rows belong to queries and\n"
+            "its columns to keys already, as with the scores.",
         ),
         Wrong(
             "filled_with_plus_infinity",

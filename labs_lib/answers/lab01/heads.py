@@ -132,6 +132,11 @@ def any_without_keepdim(scores, mask):
     return fill(-math.inf)(scores, mask).masked_fill(~mask.any(dim=-1), 0.0)
 
 
+def nan_asked_without_keepdim(scores, mask):
+    weights = fill(-math.inf)(scores, mask)
+    return weights.masked_fill(weights.isnan().any(dim=-1), 0.0)
+
+
 def product_with_any_without_keepdim(scores, mask):
     if mask is None:
         return scores.softmax(-1)
@@ -163,6 +168,13 @@ def all_rows_zero(q, k, v, mask=None):
     output = scaled_dot_product_attention(q, k, v, mask)
     blind = mask is not None and not mask.any(dim=-1).all()
     return torch.zeros_like(output) if blind else output
+
+
+def mask_reshaped(scores, mask):
+    if mask is None:
+        return scores.softmax(-1)
+    turned = mask.reshape(*mask.shape[:-2], mask.shape[-1], mask.shape[-2])
+    return attention_weights(scores, turned)
 
 
 def all_for_any(scores, mask):
