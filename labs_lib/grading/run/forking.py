@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from labs_lib.grading.run.options import arguments
+from labs_lib.grading.run.pytest_arguments import arguments
 
 PROVISIONER = "labs_lib.grading.sandbox.provisioner"
 PR_SET_PDEATHSIG = 1

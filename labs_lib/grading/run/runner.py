@@ -20,7 +20,7 @@ import nbformat
 
 from labs_lib.grading.run import records
 from labs_lib.grading.run.library import library_modules
-from labs_lib.grading.run.options import arguments
+from labs_lib.grading.run.pytest_arguments import arguments
 from labs_lib.grading.run.records import CellRun
 from labs_lib.grading.run.warm import NoAnswer, Warm, steady_environment
 from labs_lib.grading.sandbox import Policy, level, write_kernelspec
