@@ -25,6 +25,7 @@ from ...workbook import own_report
 from . import names
 from .names import Roster
 from .owners import MANIFEST, Entry, distinct, is_zip, owner_of_all, owners
+from .platforms import Carrier, carriers, classroom_assignment, is_platform_name, is_receipt
 
 MAX_FILES = 100  # notebooks and archives of one student
 _DEEPEST = 12
@@ -70,6 +71,8 @@ def collect(
     left_out: list[str] = []
     around = [source.name if source.is_dir() else source.stem]
     entries = _unwrap(list(_expand(_entries(source, left_out), left_out)), source, around)
+    made = carriers({entry.parts[0] for entry in entries})
+    entries = [replace(entry, carrier=made.get(entry.parts[0])) for entry in entries]
     groups = _groups(entries, source, left_out, roster, around, given)
     found = [_submission(name, groups[key]) for name, key in distinct(groups).items()]
     if not any(submission.files for submission in found):
@@ -180,15 +183,15 @@ def _unwrap(entries: list[Entry], source: Path, around: list[str]) -> list[Entry
     tops = {entry.parts[0] for entry in entries}
     top = next(iter(tops), "")
     packed = any(0 in entry.archives for entry in entries)
-    if len(tops) != 1 or packed or names.platform_name(top):
+    if len(tops) != 1 or packed or is_platform_name(top):
         return entries
     inner = [entry for entry in entries if len(entry.parts) > 1]
     files = [e.parts[1] for e in inner if len(e.parts) == 2 and e.read is not None]
     folders = {e.parts[1] for e in inner if len(e.parts) > 2 or e.read is None}
     students = {name for name in folders if not _OF_A_LAB.match(name)}
     of_class = top.casefold() in ("submissions", source.stem.casefold())
-    of_class = of_class or bool(names.classroom_assignment(top))
-    lms = bool(files) and all(names.platform_name(name) for name in files)
+    of_class = of_class or bool(classroom_assignment(top))
+    lms = bool(files) and all(map(is_platform_name, files))
     if not inner or not (of_class or lms or (students and not files)):
         return entries
     shifted = [
@@ -207,20 +210,25 @@ def _groups(
     given: Mapping[str, str],
 ) -> dict[tuple[str, str], list[Entry]]:
     """The entries of each student, by name and number on the platform."""
-    own = any(entry.parts == (MANIFEST,) for entry in entries)
-    whole = owner_of_all(entries, source) if own else None
+    whole = owner_of_all(entries, source) if _is_one_archive(entries) else None
     groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
-    classroom = next(filter(None, map(names.classroom_assignment, around)), "")
+    classroom = next(filter(None, map(classroom_assignment, around)), "")
     carriers = {} if whole else owners(entries, source, roster, left_out, classroom, given)
     for entry in entries:
         top = entry.parts[0]
         loose = len(entry.parts) == 1 and entry.read and not _counts(entry)
-        if loose and not names.is_receipt(top):
+        if loose and not is_receipt(top):
             if top != MANIFEST:
                 left_out.append(f"{entry.label} is neither a notebook nor an archive")
             continue
         groups[whole or carriers[top]].append(entry)
     return groups
+
+
+def _is_one_archive(entries: list[Entry]) -> bool:
+    """Whether all of it is what `labs submit` packs: its manifest, and one folder of notebooks."""
+    own = any(entry.parts == (MANIFEST,) for entry in entries)
+    return own and len({e.parts[0] for e in entries if _counts(e) and len(e.parts) > 1}) < 2
 
 
 def _counts(entry: Entry) -> bool:
@@ -235,10 +243,10 @@ def _submission(student: str, entries: list[Entry]) -> Submission:
         if entry.parts[-1].endswith(own_report.SUFFIX):
             reports.append(Handed(entry.label, entry.read))
             continue
-        carrier = names.platform_name(entry.parts[0]) or names.Carrier("")
+        carrier = entry.carrier or Carrier("")
         handed = partial(Handed, entry.label, when=carrier.when, late=carrier.late)
         if not _counts(entry):
-            others += [] if names.is_receipt(entry.parts[-1]) else [entry.label]
+            others += [] if is_receipt(entry.parts[-1]) else [entry.label]
         elif is_zip(entry):
             files.append(handed(_closed(entry)))
         else:
@@ -269,12 +277,12 @@ def _attempt(entry: Entry, student: str) -> int:
 
     An archive's number counts where its name carries the student, not only its content.
     """
-    platform = names.platform_name(entry.parts[0])
-    when = int(platform.when.replace("-", "")) if platform and platform.when else 0
+    carrier, last = entry.carrier, entry.parts[-1]
+    when = int(carrier.when.replace("-", "")) if carrier and carrier.when else 0
     outer = 0
     if 0 in entry.archives:
-        stem, number = names.attempt(Path(platform.rest if platform else entry.parts[0]).stem)
-        outer = number if platform or stem == student else 0
-    own = names.platform_name(entry.parts[-1])
-    inner = names.attempt(Path(own.rest if own else entry.parts[-1]).stem)[1]
+        stem, number = names.attempt(Path(carrier.rest if carrier else entry.parts[0]).stem)
+        outer = number if carrier or stem == student else 0
+    own = carrier if len(entry.parts) == 1 else carriers([last]).get(last)
+    inner = names.attempt(Path(own.rest if own else last).stem)[1]
     return (when * 1000 + outer) * 1000 + inner

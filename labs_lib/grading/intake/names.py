@@ -1,4 +1,4 @@
-"""Whose a submission is, read from the names that learning platforms and browsers give to files."""
+"""Names of files and of students: what browsers add to them, and whom a class list knows."""
 
 from __future__ import annotations
 
@@ -13,68 +13,10 @@ from pathlib import Path
 
 from ...errors import UsageError
 
-_MOODLE = re.compile(
-    r"(?P<name>.+?)_(?P<number>[^_]+)_assignsubmission_(?:file|onlinetext)_?(?P<rest>.*)", re.S
-)
-_CANVAS = re.compile(
-    r"(?P<name>.+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<upload>\d+)_(?P<rest>.+)", re.S
-)
-_BLACKBOARD = re.compile(
-    r"(?P<name>.+)_attempt_(?P<when>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)(?:_(?P<rest>.+)|\.txt)", re.S
-)
 _ATTEMPT = re.compile(r"(?P<stem>.*\S)(?:-(?P<dash>\d{1,3})|\s*\((?P<bracket>\d{1,3})\))", re.S)
 _COPY = re.compile(r"^(?:copy of|kopie von|copie de)\s+", re.IGNORECASE)
 _LONGEST = 60
-
-
-@dataclass(frozen=True)
-class Carrier:
-    """What a name says: whose it is, their number on the platform, and what it is.
-
-    `when` is the platform's own time of an attempt (by its server's clock, as YYYY-MM-DD-HH-MM-SS),
-    `late` whether it called the attempt late, `others` further readings of whose it is.
-    """
-
-    name: str
-    number: str = ""
-    rest: str = ""
-    when: str = ""
-    late: bool = False
-    others: tuple[str, ...] = ()
-
-
-def platform_name(name: str) -> Carrier | None:
-    """The parts of a name that a learning platform made; None for all other names.
-
-    Moodle: `Ann Lee_77_assignsubmission_file_lab.ipynb`. Canvas: `leeann_LATE_99_680_lab.ipynb`.
-    Blackboard: `Lab 1_alee_attempt_2026-10-25-02-30-00_lab.ipynb`, and a receipt that ends in .txt.
-    """
-    found = _BLACKBOARD.fullmatch(name)
-    if found:
-        words = found["name"].split("_")
-        longer = tuple("_".join(words[n:]) for n in range(1, len(words) - 1))
-        return Carrier(words[-1].strip(), "", found["rest"] or "", found["when"], others=longer)
-    found = _MOODLE.fullmatch(name)
-    if found:
-        return Carrier(found["name"].strip(), found["number"], found["rest"])
-    found = _CANVAS.fullmatch(name)
-    if found:
-        late = found["late"] is not None
-        return Carrier(found["name"].strip(), found["number"], found["rest"], late=late)
-    return None
-
-
-def is_receipt(name: str) -> bool:
-    """Whether a file is what Blackboard writes of each attempt, which is no student's."""
-    found = _BLACKBOARD.fullmatch(name)
-    return found is not None and not found["rest"]
-
-
-def classroom_assignment(folder: str) -> str:
-    """The assignment of a folder that GitHub Classroom's `clone student-repos` makes,
-    `lab-1-submissions`, in which a student's repository is `lab-1-NAME`; empty for others."""
-    stem, dash, kind = folder.rpartition("-")
-    return stem if dash and kind == "submissions" else ""
+JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # of Persian words, of emoji
 
 
 def attempt(stem: str) -> tuple[str, int]:
@@ -108,7 +50,9 @@ def normal(text: str) -> str:
 
 def printable(text: str) -> str:
     """A name without control characters, for tables and sentences."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in normal(text))
+    return "".join(
+        c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in normal(text)
+    )
 
 
 def file_names(students: Sequence[str], suffix: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,20 @@ from ...exercises import labs
 from ...notebook.reading import Unreadable
 from . import names
 from .names import Roster
+from .platforms import Carrier
 
 MANIFEST = "labs-submission.json"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file at its place; `archives` says at which of its parts an archive begins."""
+    """A file at its place; `archives` says at which of its parts an archive begins, `carrier` what
+    a learning platform made of the first."""
 
     parts: tuple[str, ...]
     read: Callable[[], bytes] | None
     archives: tuple[int, ...] = ()
+    carrier: Carrier | None = None
 
     @property
     def label(self) -> str:
@@ -42,15 +45,20 @@ def is_zip(entry: Entry) -> bool:
 
 
 def distinct(groups: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """A name for each student that is no other's, with the platform's number where it is needed."""
+    """A name for each student that is no other's, with the platform's number where it is needed.
+
+    Names that differ in what can't be shown are told apart as well.
+    """
+    groups = list(groups)
     named: dict[str, tuple[str, str]] = {}
-    plain = [name for name, _ in groups]
+    plain = Counter(names.printable(name) for name, _ in groups)
     for name, number in groups:
-        shown = f"{name} ({number})" if plain.count(name) > 1 and number else name
+        printed = names.printable(name)
+        shown = first = f"{printed} ({number})" if plain[printed] > 1 and number else printed
         again = 1
         while shown in named:
             again += 1
-            shown = f"{name} ({number}) [{again}]" if number else f"{name} [{again}]"
+            shown = f"{first} [{again}]"
         named[shown] = (name, number)
     return named
 
@@ -89,8 +97,8 @@ def owners(
     for top, by_name in claims.items():
         if found[top] in held:
             left_out.append(
-                f"{names.printable(top)} says that it is {found[top][0]}'s, who handed in something"
-                f" else; it counts for {by_name[0]}"
+                f"{names.printable(top)} says that it is {names.printable(found[top][0])}'s, who "
+                f"handed in something else; it counts for {names.printable(by_name[0])}"
             )
             found[top] = by_name
     return found
@@ -99,29 +107,29 @@ def owners(
 def owner_of_all(entries: list[Entry], source: Path) -> tuple[str, str]:
     """The student of a source that is one `labs submit` archive, packed or unpacked."""
     stem = source.resolve().stem if source.is_file() else source.resolve().name
-    return (_manifest_id(entries, ()) or names.printable(stem), "")
+    return (names.normal(_manifest_id(entries, ()) or stem), "")
 
 
 def _owner(
     top: str, inside: list[Entry], source: Path, roster: Roster, submitted: str
 ) -> tuple[str, str]:
     """Whose the top folder, archive or file is: (student, number on the platform)."""
-    platform = names.platform_name(top)
+    carrier = inside[0].carrier
     folder = len(inside) > 1 or inside[0].read is None
     archive = any(0 in entry.archives for entry in inside) or is_zip(inside[0])
     stem = top if folder and not archive else Path(top).stem
-    said = (platform.name, platform.number, *platform.others) if platform else ()
+    said = (*carrier.others, carrier.name, carrier.number) if carrier else ()
     known = roster.find(top, stem, *said, submitted)
     if known:
         return known, ""
-    if platform:
-        return names.printable(platform.name), platform.number
+    if carrier:
+        return names.normal(carrier.name), carrier.number
     if archive:
-        return names.printable(submitted or stem), ""
+        return names.normal(submitted or stem), ""
     if folder:
-        return names.printable(top), ""
+        return names.normal(top), ""
     name, _ = names.owner(stem, [lab.stem for lab in labs()])
-    return names.printable(roster.find(name) or name or source.resolve().stem), ""
+    return names.normal(roster.find(name) or name or source.resolve().stem), ""
 
 
 def _repository(top: str, inside: list[Entry], roster: Roster, assignment: str) -> str:
@@ -130,7 +138,7 @@ def _repository(top: str, inside: list[Entry], roster: Roster, assignment: str) 
     if not assignment or loose or not top.startswith(f"{assignment}-"):
         return ""
     name = top.removeprefix(f"{assignment}-")
-    return roster.find(name) or names.printable(name)
+    return roster.find(name) or names.normal(name)
 
 
 def _manifest_id(entries: list[Entry], below: tuple[str, ...]) -> str:

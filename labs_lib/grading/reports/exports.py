@@ -20,7 +20,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..intake.lateness import number
-from ..intake.names import Roster, platform_name
+from ..intake.names import Roster
+from ..intake.platforms import Carrier, carriers
 from .report import Report, Row, cell
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -44,23 +45,25 @@ def _canvas(report: Report, roster: Roster) -> list[list[Any]]:
     maxima = _maxima(report)
     rows = [[*CANVAS, *(_item(report, lab) for lab in maxima)]]
     rows.append(["    Points Possible", "", "", "", "", *maxima.values()])
+    made = carriers({top for row in report.rows for top in _tops(row)})
     for row in report.rows:
         who = row.student
         name = _full_name(roster, who, last_first=True)
         sis, login = roster.column(who, "sis user id"), roster.column(who, "sis login id")
-        own = roster.column(who, "id", "canvas id") or _canvas_id(row)
+        own = roster.column(who, "id", "canvas id") or _canvas_id(row, made)
         login = login or ("" if sis or own else who)
         rows.append([name, own, sis, login, roster.column(who, "section"), *_scores(row, maxima)])
     return rows
 
 
-def _canvas_id(row: Row) -> str:
+def _canvas_id(row: Row, made: Mapping[str, Carrier]) -> str:
     """A student's number on Canvas, as the names of its files tell it; empty for other files."""
-    for top in (label.partition("/")[0] for label in row.files):
-        found = platform_name(top)
-        if found and found.number and "_assignsubmission_" not in top:
-            return found.number
-    return ""
+    found = [made[top] for top in _tops(row) if top in made]
+    return next((one.number for one in found if one.on_canvas), "")
+
+
+def _tops(row: Row) -> list[str]:
+    return [label.partition("/")[0] for label in row.files]
 
 
 def _moodle(report: Report, roster: Roster) -> list[list[Any]]:

@@ -78,7 +78,7 @@ BY_NAME = {
     "canvas": {"leeann", "roebo"},
     "moodle folders": {"Ann Lee", "Bo Roe"},
     "moodle flat": {"Ann Lee", "Bo Roe"},
-    "blackboard": {"alee", "roe"},
+    "blackboard": {"alee", "b_roe"},
     "github": {"ann-lee", "bo"},
     "ilias": {"Lee_Ann_alee_4711", "Roe_Bo_broe_4712"},
 }
