@@ -37,7 +37,8 @@ class AttentionConfig:
         d_model = checked_size("d_model", self.d_model)
         n_head = checked_size("n_head", self.n_head)
         self._set(d_model=d_model, n_head=n_head)
-        self._set(n_kv_head=_checked_n_kv_head(self.n_kv_head, n_head))
+        n_kv_head = n_head if self.n_kv_head is None else self.n_kv_head
+        self._set(n_kv_head=checked_n_kv_head(n_kv_head, n_head))
         self._set(head_dim=_checked_head_dim(self.head_dim, d_model, n_head))
         self._set(d_in=d_model if self.d_in is None else checked_size("d_in", self.d_in))
         if not isinstance(self.bias, bool):
@@ -184,9 +185,8 @@ def checked_size(name: str, value: object) -> int:
     return size
 
 
-def _checked_n_kv_head(n_kv_head: object, n_head: int) -> int:
-    if n_kv_head is None:
-        return n_head
+def checked_n_kv_head(n_kv_head: object, n_head: int) -> int:
+    """Return n_kv_head as an int that divides n_head; raise TypeError or ValueError otherwise."""
     n_kv_head = checked_size("n_kv_head", n_kv_head)
     if n_head % n_kv_head:
         allowed, near = divisors(n_head), nearest_n_head(n_head, n_kv_head)

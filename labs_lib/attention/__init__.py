@@ -16,5 +16,5 @@ In the order of the course; each is proved equal to the one before it, with copi
     cache         keys and values made once and kept for the tokens that follow
     latent        a short latent kept in their place, and attention on latents alone
     online_softmax  a row of scores that arrives in blocks, in three passes, two, one
-    flash         tiles of queries and keys, and no n x n tensor, forth and back
+    flash         tiles of queries and keys, and no n x n tensor, forward and back
 """

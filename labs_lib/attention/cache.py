@@ -39,13 +39,14 @@ class KVCache:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ):
-        for name, size in (("batch", batch), ("n_kv_head", n_kv_head), ("head_dim", head_dim)):
+        v_head_dim = head_dim if v_head_dim is None else v_head_dim
+        sizes = {"batch": batch, "n_kv_head": n_kv_head}
+        for name, size in (sizes | {"head_dim": head_dim, "v_head_dim": v_head_dim}).items():
             if size < 1:
                 raise ValueError(f"{name}={size}; a cache needs at least 1")
         if capacity is not None and capacity < 1:
             raise ValueError(f"capacity={capacity}; give at least 1, or None for one that grows")
         self.grows, room = capacity is None, FIRST_CAPACITY if capacity is None else capacity
-        v_head_dim = head_dim if v_head_dim is None else v_head_dim
         # Zeros: an unused slot gets weight 0, and 0 times whatever lay there could be NaN.
         self._k = torch.zeros(batch, n_kv_head, room, head_dim, dtype=dtype, device=device)
         self._v = torch.zeros(batch, n_kv_head, room, v_head_dim, dtype=dtype, device=device)
@@ -130,12 +131,12 @@ class KVCache:
         counts = [new] * batch if n_new is None else [int(n) for n in n_new]
         if len(counts) != batch or not all(0 <= count <= new for count in counts):
             raise ValueError(f"n_new={counts}; give {batch} numbers from 0 to {new}, one a text")
-        longest = max(n + c for n, c in zip(self._lengths, counts, strict=True))
+        longest, kept = max((n + c, n) for n, c in zip(self._lengths, counts, strict=True))
         if not self.grows and longest > self.capacity:
             raise ValueError(
-                f"{self.length} tokens are kept and {new} more make {longest}; this cache has room "
-                f"for {self.capacity}. Make it with capacity={longest}, or without one to let it "
-                "grow"
+                f"{kept} tokens are kept and {longest - kept} more make {longest}; this cache has "
+                f"room for {self.capacity}. Make it with capacity={longest}, or without one to let "
+                "it grow"
             )
         return counts
 

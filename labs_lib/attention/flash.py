@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from labs_lib.attention.online_softmax import exp_below, widened
+from labs_lib.config import checked_n_kv_head
 
 MOST_SCORES = 2**20
 
@@ -254,9 +255,16 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
         raise ValueError(f"{shapes}: batch is the same for all, n_kv_head and seq_k for k and v")
     if q.shape[3] != k.shape[3] or q.shape[3] < 1:
         raise ValueError(f"{shapes}: a query and a key have the same head_dim, 1 or more")
-    if k.shape[1] < 1 or q.shape[1] % k.shape[1]:
-        raise ValueError(f"{shapes}: n_kv_head={k.shape[1]} can't be shared by {q.shape[1]} heads")
+    checked_n_kv_head(k.shape[1], q.shape[1])
     if not (q.is_floating_point() and q.dtype == k.dtype == v.dtype):
         raise TypeError(f"q is {q.dtype}, k {k.dtype}, v {v.dtype}; give one floating dtype to all")
-    if mask is not None and mask.dtype != torch.bool:
+    if mask is not None:
+        _check_mask(mask, (*q.shape[:3], k.shape[2]))
+
+
+def _check_mask(mask: Tensor, pairs: tuple[int, ...]) -> None:
+    if mask.dtype != torch.bool:
         raise TypeError(f"mask is {mask.dtype}; it is torch.bool, where True means: may attend")
+    sizes = zip(reversed(mask.shape), reversed(pairs), strict=False)
+    if mask.ndim > len(pairs) or any(size not in (1, wanted) for size, wanted in sizes):
+        raise ValueError(f"mask is {list(mask.shape)}; it has to broadcast to {list(pairs)}")

@@ -9,7 +9,7 @@ import math
 from torch import Tensor
 
 from labs_lib.attention.single_head import attention_weights
-from labs_lib.config import divisors, nearest_n_head
+from labs_lib.config import checked_n_kv_head
 
 
 def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -44,7 +44,7 @@ def mha_to_gqa(W_K: Tensor, W_V: Tensor, n_head: int, n_kv_head: int) -> tuple[T
 
 
 def _pooled(W: Tensor, n_head: int, n_kv_head: int) -> Tensor:
-    _check_groups(n_head, n_kv_head)
+    checked_n_kv_head(n_kv_head, n_head)
     if W.shape[1] % n_head:
         raise ValueError(f"{W.shape[1]} columns are not {n_head} heads of equal width")
     groups = W.unflatten(1, (n_kv_head, n_head // n_kv_head, -1))
@@ -58,15 +58,4 @@ def _group_size(q: Tensor, k: Tensor, v: Tensor) -> int:
         raise ValueError(
             f"k is {list(k.shape)} and v is {list(v.shape)}; batch, n_kv_head and seq_k must agree"
         )
-    _check_groups(q.shape[1], k.shape[1])
-    return q.shape[1] // k.shape[1]
-
-
-def _check_groups(n_head: int, n_kv_head: int) -> None:
-    if n_kv_head < 1 or n_head % n_kv_head:
-        allowed = ", ".join(map(str, divisors(n_head)))
-        near = " and ".join(map(str, nearest_n_head(n_head, max(n_kv_head, 1))))
-        raise ValueError(
-            f"n_kv_head={n_kv_head} does not divide n_head={n_head}; allowed are {allowed}, "
-            f"nearest: {near}"
-        )
+    return q.shape[1] // checked_n_kv_head(k.shape[1], q.shape[1])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from labs_lib.attention.single_head import scaled_dot_product_attention
+from labs_lib.config import checked_n_kv_head
 
 
 def per_head_qkv(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -34,8 +35,7 @@ def per_head_attention(
     """
     q, k, v = per_head_qkv(x, W_Q, W_K, W_V)
     n_head, n_kv_head = q.shape[1], k.shape[1]
-    if n_head % n_kv_head:
-        raise ValueError(f"{n_kv_head} key/value heads cannot be shared evenly by {n_head} heads")
+    checked_n_kv_head(n_kv_head, n_head)
     if mask is not None:
         mask = mask.broadcast_to(*q.shape[:3], k.shape[2])  # [batch, n_head, seq, seq]
     answers = []

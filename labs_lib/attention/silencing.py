@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .heads import merge_heads
 from .single_head import scaled_dot_product_attention
 
 
@@ -21,7 +22,7 @@ def ablate_head(
     """
     heads = scaled_dot_product_attention(q, k, v, mask)
     silenced = heads.index_fill(1, torch.tensor([head]), 0.0)
-    return silenced.transpose(1, 2).flatten(2) @ W_O
+    return merge_heads(silenced) @ W_O
 
 
 def head_importance(
@@ -47,6 +48,6 @@ def prune(
 
     W_Q, W_K, W_V are [d_model, n_head * head_dim], W_O is [n_head * head_dim, d_model].
     """
-    left = torch.tensor([head for head in range(n_head) if head not in gone])
+    left = torch.tensor([h for h in range(n_head) if h not in gone], dtype=torch.long)
     columns = [W.unflatten(1, (n_head, -1))[:, left].flatten(1) for W in (W_Q, W_K, W_V)]
     return *columns, W_O.unflatten(0, (n_head, -1))[left].flatten(0, 1)

@@ -51,7 +51,7 @@ def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         raise TypeError(f"mask is {mask.dtype}; it is torch.bool, where True means: may attend")
     empty = ~mask.any(dim=-1, keepdim=True)  # [..., seq_q, 1]
     scores = scores.masked_fill(~mask, -math.inf)
-    # Zeros stand in for an empty row, or its softmax would be NaN on the way, forth and back.
+    # Zeros stand in for an empty row, or its softmax would be NaN on the way, forward and back.
     return scores.masked_fill(empty, 0.0).softmax(dim=-1).masked_fill(empty, 0.0)
 
 

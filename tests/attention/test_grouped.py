@@ -71,7 +71,7 @@ def test_query_head_h_reads_head_h_over_group_and_no_other(numbers):
 @pytest.mark.parametrize("n_kv_head", [4, 5, 12])
 def test_groups_that_do_not_divide_are_refused_with_what_is_allowed(numbers, n_kv_head):
     q, k, v = inputs(numbers, 6, n_kv_head)
-    with pytest.raises(ValueError, match=f"n_kv_head={n_kv_head} does not divide n_head=6.*1, 2"):
+    with pytest.raises(ValueError, match=f"n_kv_head={n_kv_head} does not divide n_head=6; 1, 2"):
         grouped_query_attention(q, k, v)
 
 
@@ -111,5 +111,5 @@ def test_heads_that_were_equal_lose_nothing_by_pooling(numbers, close):
 
 @pytest.mark.parametrize(("columns", "n_kv_head"), [(32, 3), (32, 0), (30, 4)])
 def test_sizes_that_do_not_fit_cannot_be_pooled(columns, n_kv_head):
-    with pytest.raises(ValueError, match=r"divide|equal width"):
+    with pytest.raises(ValueError, match=r"divide|equal width|not allowed"):
         mha_to_gqa(torch.ones(5, columns), torch.ones(5, columns), 8, n_kv_head)

@@ -46,6 +46,12 @@ def test_a_pruned_layer_says_what_the_ablated_one_says():
     torch.testing.assert_close(answer, ablated)
 
 
+def test_a_layer_may_lose_all_of_its_heads():
+    W = torch.rand(6, 6)
+    shapes = [[*one.shape] for one in prune(W, W, W, W, 3, [0, 1, 2])]
+    assert shapes == [[6, 0], [6, 0], [6, 0], [0, 6]]
+
+
 def test_slopes_of_examples_that_pull_both_ways_do_not_cancel():
     def loss_of(gate, pull):
         return pull * gate[0]

@@ -150,6 +150,15 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(numbers, dtype):
 def test_a_cache_of_no_size_is_refused(sizes):
     with pytest.raises(ValueError, match="at least 1"):
         KVCache(*sizes)
+    with pytest.raises(ValueError, match="v_head_dim=0"):
+        KVCache(2, 3, 4, v_head_dim=0)
+
+
+def test_the_text_that_has_no_room_left_is_counted(numbers, dtype):
+    cache = empty(dtype, 6)
+    cache.append(*pair(numbers, 5), [3, 5])
+    with pytest.raises(ValueError, match="3 tokens are kept and 4 more make 7"):
+        cache.append(*pair(numbers, 4), [4, 1])
 
 
 def test_bytes_are_those_of_the_kept_tokens(numbers, dtype):
