@@ -169,8 +169,8 @@ def make_trace(launcher, args, arch: str) -> Trace:
     wanted = [int(s["pc"]) - 1 for s in sites] + findings.addresses(report)
     where = lines_of(library, wanted, kernel.source.count("\n") + 1)
     found = findings.read(report, regions, where)
-    if again is not None and fault is None and all(f.harmless for f in found):
-        found += unset.proved(launcher, held, again, arch)
+    if again is not None and all(f.harmless for f in found):
+        found += unset.proved(launcher, held, fault, again, arch)
     return told(
         tensors=_tensors(report, regions, pointers),
         shared=_traffic(report["totals"][SHARED]),

@@ -23,6 +23,9 @@ from labs_lib.cuda.tokens import CLOSES, OPENS, Token, closing, split, tokenize
 
 KIND = "unset"
 FILLS = 0x00, 0xFF  # zeros, which a largest number shows; NaN, which shows in whatever takes it
+MOST_ALONE = 4  # so many suspects are tried one by one, to name the guilty ones
+# Faults whose second run would take as long, or which have nothing to do with a variable.
+_TELL_NOTHING = {"timeout", "killed", "start"}
 # What starts a statement that declares nothing, or something that a thread doesn't hold alone.
 _NO_TYPES = (
     "return goto else case default break continue using typedef template namespace throw new "
@@ -68,29 +71,52 @@ def before(kernel, args: Sequence) -> list | None:
     return copy.deepcopy([a.detach() if isinstance(a, torch.Tensor) else a for a in args])
 
 
-def proved(launcher, args: Sequence, again: list, arch: str) -> list[Finding]:
+def proved(launcher, args: Sequence, fault, again: list, arch: str) -> list[Finding]:
     """What to say if a traced launch ends otherwise when other numbers lie in what is suspected.
 
-    `args` are those of the launch, as it left them; `again` are their copies from before it.
+    `args` and `fault` are what the launch left; `again` are copies of its arguments from before it.
     """
+    if fault is not None and fault.kind in _TELL_NOTHING:
+        return []
     kernel = launcher.kernel
+
+    def end_otherwise(some: Sequence[Suspect]) -> bool:
+        return any(_ends_otherwise(launcher, args, fault, again, arch, some, b) for b in FILLS)
+
     found = _suspects_of(kernel)
-    for byte in FILLS:
-        text = _filled_with(byte, kernel.source, found)
-        filename, given = kernel.module.filename, copy.deepcopy(again)
-        try:
-            library = build.host_library(text, kernel.together, trace=True, filename=filename)
-        except CompileError:
+    try:
+        if not end_otherwise(found):
             return []
-        _, _, fault = child.run(
-            library, kernel.signature, given, launcher.grid, launcher.block, launcher.shared,
-            arch, source=text, trace=True, watched=(),
-        )  # fmt: skip
-        left = zip(kernel.signature.parameters, args, given, strict=True)
-        outputs = ((a, b) for p, a, b in left if p.pointer and not p.const)
-        if fault is not None or not all(torch.equal(_bits(a), _bits(b)) for a, b in outputs):
-            return [_finding(found)]
-    return []
+        alone = [s for s in found if end_otherwise([s])] if 1 < len(found) <= MOST_ALONE else []
+    except CompileError:
+        return []
+    stopped = fault is not None
+    return [_finding([s], stopped) for s in alone] or [_finding(found, stopped)]
+
+
+def _ends_otherwise(launcher, args, fault, again, arch, some: Sequence[Suspect], byte: int) -> bool:
+    """Whether a launch with this byte in some variables has another fault, or other outputs.
+
+    Raises: CompileError where a variable can't be filled.
+    """
+    kernel, given = launcher.kernel, copy.deepcopy(again)
+    text = _filled_with(byte, kernel.source, some)
+    filename = kernel.module.filename
+    library = build.host_library(text, kernel.together, trace=True, filename=filename)
+    _, _, other = child.run(
+        library, kernel.signature, given, launcher.grid, launcher.block, launcher.shared,
+        arch, source=text, trace=True, watched=(),
+    )  # fmt: skip
+    if fault is not None or other is not None:
+        return _place(fault) != _place(other)
+    left = zip(kernel.signature.parameters, args, given, strict=True)
+    outputs = ((a, b) for p, a, b in left if p.pointer and not p.const)
+    return not all(torch.equal(_bits(a), _bits(b)) for a, b in outputs)
+
+
+def _place(fault) -> tuple | None:
+    """What tells two faults apart; their addresses differ from run to run."""
+    return fault and (fault.kind, fault.thread, fault.block, fault.line)
 
 
 def _filled_with(byte: int, source: str, found: Sequence[Suspect]) -> str:
@@ -103,19 +129,20 @@ def _filled_with(byte: int, source: str, found: Sequence[Suspect]) -> str:
 
 
 def _suspects_of(kernel) -> list[Suspect]:
-    name = kernel.name.partition("<")[0]
-    found = [s for s in suspects(kernel.source) if s.kernel in ("", name)]
+    found = [s for s in suspects(kernel.source) if s.kernel in ("", kernel.name)]
     return sorted(found, key=lambda s: s.kernel == "")  # its own before those of what it may call
 
 
-def _finding(found: Sequence[Suspect]) -> Finding:
+def _finding(found: Sequence[Suspect], stopped: bool) -> Finding:
     first = found[0]
+    goes = "goes into the result: with other contents it comes out different"
+    if stopped:
+        goes = "decides how the launch ends: with other contents it ends otherwise"
     others = [f"line {s.line} `{s.name}`" for s in found[1:4] if s.name != first.name]
     them = f" (or {' or '.join(others)})" if others else ""
     message = (
         f"Line {first.line} reads `{first.name}`{them} before anything was put into it. What its "
-        "memory happens to hold goes into the result: with other contents it comes out different. "
-        f"Give `{first.name}` its first value before that line."
+        f"memory happens to hold {goes}. Give `{first.name}` its first value before that line."
     )
     return Finding(KIND, message, line=first.line, where=first.name)
 

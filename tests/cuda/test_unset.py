@@ -119,6 +119,39 @@ def test_reading_what_was_never_set_is_told_with_its_name_and_line(kernels, name
     assert found.message.startswith(f"Line {found.line} reads `{WRONG[name]}`")
 
 
+ENDED = """
+__global__ void stray(const float* x, float* y) {
+    int i;
+    y[threadIdx.x] = x[i];
+}
+__global__ void too_far(const float* x, float* y) {
+    int i;
+    if (threadIdx.x < 32) i = threadIdx.x;
+    y[i] = x[i + 1000];
+}
+__global__ void one_of_two(const float* x, float* y) {
+    float value, sum;
+    if (threadIdx.x < 32) value = x[threadIdx.x];
+    for (int i = 0; i < 4; i++) sum += value;
+    y[threadIdx.x] = sum;
+}
+"""
+
+
+def test_an_unset_index_is_named_beside_the_access_that_it_sent_astray():
+    module, x, y = cuda.compile(ENDED), torch.ones(32), torch.zeros(32)
+    unset, fault = module["stray"].trace.totals[1, 32](x, y).findings
+    assert (unset.kind, unset.where, unset.line) == ("unset", "i", 4)
+    assert "ends otherwise" in unset.message and fault.kind == "out-of-bounds"
+    (fault,) = module["too_far"].trace.totals[1, 32](x, y).findings
+    assert fault.kind == "out-of-bounds" and "x[1000]" in fault.message
+
+
+def test_of_several_that_look_unset_only_those_that_are_get_the_blame():
+    found = cuda.compile(ENDED)["one_of_two"].trace.totals[1, 32](torch.ones(32), torch.zeros(32))
+    assert [f.where for f in found.findings] == ["sum"]
+
+
 def test_what_is_set_on_every_path_that_runs_is_not_told(kernels):
     assert traced(kernels["all_lanes"]) == []
 
