@@ -14,6 +14,11 @@ from .observe import Leaf, Observation
 
 MOST_PATHS = 6
 _NO_RETURN = " (a function that ends without return gives None)"
+_GRADIENT_LOST = (
+    "The gradient is lost on the way.",
+    "For autograd the output no longer depends on the inputs: leave out .detach(), .numpy()",
+    "and no_grad().",
+)
 _NO_GRADIENT = (
     "Use the input itself: a copy in a new nn.Parameter or nn.Linear, .data, .detach() and",
     "no_grad() hide from autograd what the output was made of.",
@@ -49,6 +54,8 @@ def difference(exercise: Exercise, want: Observation, got: Observation) -> list[
         return lines
     if want.raised or got.raised:
         return _difference_raised(want, got)
+    if "gradient" in set(got.leaves) - set(want.leaves):
+        return [*_GRADIENT_LOST]
     if set(want.leaves) != set(got.leaves):
         return [_difference_structure(want.leaves, got.leaves)]
     instead = got.leaves.get("['made instead']")
@@ -86,11 +93,6 @@ def _difference_raised(want: Observation, got: Observation) -> list[str]:
 
 
 def _difference_structure(want: Mapping[str, Leaf], got: Mapping[str, Leaf]) -> str:
-    if list(got) == ["gradient"] or ("gradient" in got and "gradient" not in want):
-        return (
-            "The gradient is lost on the way: the output no longer depends on the inputs for "
-            "autograd. Leave out .detach(), .numpy() and no_grad()."
-        )
     parts, theirs = _by_first(want), _by_first(got)
     if set(parts) == set(theirs) and "" not in parts:
         first = next(key for key, part in parts.items() if set(part) != set(theirs[key]))

@@ -22,6 +22,8 @@ from ..exercises.kit import Case, Exercise
 from .limit import TooSlow, time_limit
 
 CALL_SECONDS = 20.0
+_ENDED = ("TooSlow", "KeyboardInterrupt")
+_LARGEST, _HUGE = 10**300, "a whole number of more than 300 digits"  # which fits no float
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class Observation:
 def observe_all(exercise: Exercise, program: Any, seed: int) -> list[Observation]:
     """Observe the program on every case of a seed, then once more on the first.
 
-    The last observation repeats the first case: it differs where a program keeps state.
+    The last observation repeats the first case: it differs where a program keeps state. After a
+    call that ran out of time, or that somebody stopped, no other is made: the rest is as that one.
     """
     if exercise.kind == "kernel":
         from .kernels import KernelRuns
@@ -64,8 +67,12 @@ def observe_all(exercise: Exercise, program: Any, seed: int) -> list[Observation
     if exercise.kind != "function":
         return [Observation(leaves=flatten(program))]
     cases = exercise.make_cases(seed)
+    found: list[Observation] = []
     with untouched_random_state():
-        return [observe(exercise, program, case) for case in [*cases, cases[0]]]
+        for case in [*cases, cases[0]]:
+            ended = found and found[-1].raised in _ENDED  # no need to wait for it in every case
+            found.append(found[-1] if ended else observe(exercise, program, case))
+    return found
 
 
 def observe(exercise: Exercise, program: Any, case: Case) -> Observation:
@@ -116,7 +123,8 @@ def _leaf(value: Any) -> Leaf:
     if isinstance(value, str):
         return Leaf("text", str.__str__(value))
     if isinstance(value, (int, np.integer)):
-        return Leaf("number", int(value))
+        fits = abs(int(value)) < _LARGEST
+        return Leaf("number", int(value)) if fits else Leaf("other", _HUGE)
     if isinstance(value, (float, np.floating)):
         return Leaf("number", float(value))
     if isinstance(value, np.ndarray):
@@ -145,6 +153,8 @@ def _require_grad(labelled: Mapping[str, Any]) -> dict[str, torch.Tensor]:
 
 def _gradients(returned: Any, sources: Mapping[str, torch.Tensor]) -> dict[str, Leaf]:
     outputs = [t for t in _tensors(returned) if t.is_floating_point()]
+    if not outputs:
+        return {}  # what was returned instead is the thing to tell
     if not any(t.requires_grad for t in outputs):
         return {"gradient": Leaf("text", "lost")}
     totals = [
@@ -192,7 +202,7 @@ def _message(error: BaseException) -> str:
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
     """Swallow what is printed or warned of, and restore torch's settings afterwards."""
-    dtype, threads_grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    dtype, grad_enabled = torch.get_default_dtype(), torch.is_grad_enabled()
     sink = io.StringIO()
     try:
         with (
@@ -204,7 +214,7 @@ def quiet() -> Generator[None]:
             yield
     finally:
         torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(threads_grad)
+        torch.set_grad_enabled(grad_enabled)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from labs_lib.checking.check import graded_text
 from labs_lib.checking.observe import observe, observe_all
 from labs_lib.checking.oracle import LiveOracle, Mistake
 from labs_lib.checking.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, judge
@@ -161,6 +162,7 @@ def test_odd_but_right_programs_are_accepted(program):
         (lambda x: sys.exit(0), ERROR, "SystemExit"),
         (lambda x: 1 / 0, ERROR, "ZeroDivisionError"),
         (lambda x: input(), ERROR, "raised"),
+        (lambda x: 10**400, FAIL, "a whole number of more than 300 digits"),
     ],
 )
 def test_everything_else_ends_in_an_outcome_and_a_sentence(program, outcome, sentence):
@@ -207,7 +209,10 @@ def test_an_endless_loop_ends_in_a_sentence(monkeypatch):
 
     monkeypatch.setattr(module, "CALL_SECONDS", 0.2)
 
+    started = []
+
     def loops(x):
+        started.append(x)
         while True:
             with contextlib.suppress(Exception):
                 pass
@@ -215,6 +220,24 @@ def test_an_endless_loop_ends_in_a_sentence(monkeypatch):
     found = verdict(loops)
     assert found.outcome == ERROR
     assert "loop without an end" in str(found)
+    assert len(started) == 1  # nobody waits for it again in every other case
+
+
+def test_the_stop_button_ends_the_whole_check():
+    started = []
+
+    def stopped(x):
+        started.append(x)
+        raise KeyboardInterrupt
+
+    assert verdict(stopped).outcome == ERROR and len(started) == 1
+
+
+def test_a_number_that_no_float_holds_is_told_and_printed_in_a_graded_run():
+    item = exercise("lab04.attention_params")
+    told = str(judge(item, lambda *sizes: 10**5000, LiveOracle()))
+    assert "a whole number of more than 300 digits; wanted is a number" in " ".join(told.split())
+    assert "more than 300 digits" in graded_text(item, lambda *sizes: 10**5000, {"seed": 1})
 
 
 def test_checks_leave_the_global_random_state_as_they_found_it():
@@ -273,6 +296,11 @@ def test_a_lost_gradient_is_named():
     lost = judge(MEAN, lambda x: x.detach().mean(-1), LiveOracle())
     assert lost.outcome == FAIL
     assert "gradient is lost" in str(lost)
+
+
+def test_none_where_a_gradient_is_asked_is_told_as_none():
+    found = judge(MEAN, lambda x: None if x.requires_grad else x.mean(-1), LiveOracle())
+    assert "you returned None" in str(found) and "gradient" not in str(found)
 
 
 def test_a_notebooks_global_is_named_as_a_likely_cause():
