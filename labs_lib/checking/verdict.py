@@ -7,7 +7,7 @@ import linecache
 import math
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +15,10 @@ import torch
 
 from ..exercises.kernels import drawn
 from ..exercises.kit import Exercise, Measured, Rule
-from . import kernel_mistakes, kernels
+from . import kernel_mistakes, kernels, mistakes
 from .compare import difference
 from .observe import Observation, observe_all, quiet, untouched_random_state
-from .oracle import VISIBLE_SEED, Mistake, Oracle, matches
+from .oracle import VISIBLE_SEED, Oracle
 from .syntax import read
 from .witness import Witness
 
@@ -181,11 +181,11 @@ def _explain(
         said, name = kernel_mistakes.explain(exercise, got, want, lines, index, oracle, case)
         return _verdict(exercise, ERROR if got[index].raised else FAIL, said, name)
     if exercise.kind != "function":
-        mistake = _recognise(exercise, got, want, index, oracle)
+        mistake = mistakes.recognise(exercise, got, want, index, oracle)
         says = mistake.says.split("\n") if mistake else [_plain_value(exercise, got)]
         return _verdict(exercise, FAIL, says, mistake.name if mistake else "")
     if got[index].raised and not want[index].raised:
-        mistake = _recognise_error(exercise, got, index, oracle)
+        mistake = mistakes.recognise_error(exercise, got, index, oracle)
         says = mistake.says.split("\n") if mistake else []
         where = f"in the case “{_case_name(exercise, index)}” {lines[0]}"
         more = [] if mistake else _globals_used(program)
@@ -195,77 +195,12 @@ def _explain(
             "Called twice with the same inputs, your function gave two different results:",
             "something is kept between the calls (a global, a default list, a cache).",
         ])  # fmt: skip
-    mistake = _recognise(exercise, got, want, index, oracle)
+    mistake = mistakes.recognise(exercise, got, want, index, oracle)
     says = mistake.says.split("\n") if mistake else []
     where = f"In the case “{_case_name(exercise, index)}”: {lines[0]}"
     more = [] if mistake else [*_estimated(want[index], got[index]), *_globals_used(program)]
     name = mistake.name if mistake else ""
     return _verdict(exercise, FAIL, [*says, where, *lines[1:], *more], name)
-
-
-def _recognise(
-    exercise: Exercise,
-    got: list[Observation],
-    want: list[Observation],
-    index: int,
-    oracle: Oracle,
-) -> Mistake | None:
-    """The known mistake that does the same; else the likest that does so in the first wrong case.
-
-    One that is wrong where the program is right is another mistake: its sentence would be false.
-    """
-    bare = [replace(one, changed=()) for one in got]
-    if difference(exercise, want[index], bare[index]):
-        got = bare  # the values are wrong as well, and it is they that tell the mistake
-    wrong = [bool(difference(exercise, w, g)) for w, g in zip(want, got, strict=True)]
-    best: tuple[int, Mistake] | None = None
-    for mistake in oracle.mistakes(exercise, got):
-        if len(mistake.observations) != len(got):
-            continue
-        if matches(exercise, mistake.observations, got):
-            return mistake
-        theirs = mistake.observations[index]
-        if difference(exercise, want[index], theirs) and not difference(
-            exercise, theirs, got[index]
-        ):
-            pairs = zip(mistake.observations, got, strict=True)
-            alike = [not difference(exercise, a, b) for a, b in pairs]
-            fits = all(same or here for same, here in zip(alike, wrong, strict=True))
-            if fits and (best is None or sum(alike) > best[0]):
-                best = (sum(alike), mistake)
-    return best[1] if best else None
-
-
-def _recognise_error(
-    exercise: Exercise, got: list[Observation], index: int, oracle: Oracle
-) -> Mistake | None:
-    """A known wrong program that is right as long, and stops at the same case with the same words.
-
-    Of several the likest in the other cases. Where there is none, one that stops at None in the
-    same cases: what is said of None differs with what meets it.
-    """
-    nones = _stops_at_none(got)
-    best: tuple[int, Mistake] | None = None
-    likely = None
-    for mistake in oracle.mistakes(exercise, got):
-        theirs = mistake.observations[index] if index < len(mistake.observations) else None
-        if theirs is None or theirs.raised != got[index].raised:
-            continue
-        pairs = zip(mistake.observations, got, strict=False)
-        alike = [not difference(exercise, a, b) for a, b in pairs]
-        if not all(alike[:index]):
-            continue  # it is wrong where the program is right: another mistake
-        if theirs.message == got[index].message and (best is None or sum(alike) > best[0]):
-            best = (sum(alike), mistake)
-        if likely is None and nones and _stops_at_none(mistake.observations) == nones:
-            likely = mistake
-    return best[1] if best else likely
-
-
-def _stops_at_none(observations: Sequence[Observation]) -> list[int]:
-    """The cases in which a program raises a TypeError that names None."""
-    told = enumerate(observations)
-    return [i for i, one in told if one.raised == "TypeError" and "None" in one.message]
 
 
 def _estimated(want: Observation, got: Observation) -> list[str]:
