@@ -21,6 +21,7 @@ from matplotlib.patches import Patch
 from ..plots.style import COLOURS
 from .explorer import Explorer
 from .knobs import choice, head_knobs, slider
+from .still import students_own
 
 LETTERS = ("q", "k", "v")
 LAYOUTS = ("W_Q", "W_QKV, stacked", "W_QKV, interleaved")
@@ -144,7 +145,8 @@ def _made(stack: Callable[..., Any], n_head: int, d_model: int) -> tuple[Any, st
     head_dim = d_model // n_head
     numbered = torch.arange(n_head * d_model * head_dim, dtype=torch.float32)
     try:
-        made = stack(numbered.view(n_head, d_model, head_dim))
+        with students_own():
+            made = stack(numbered.view(n_head, d_model, head_dim))
     except NotImplementedError:
         return None, *_UNWRITTEN
     if not isinstance(made, torch.Tensor) or made.shape != (d_model, d_model):

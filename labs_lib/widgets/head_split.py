@@ -16,6 +16,7 @@ from torch import Tensor
 from ..plots.byte_map import byte_map, owners
 from .explorer import Explorer
 from .knobs import choice, head_knobs, slider
+from .still import OwnFunctionFailed, students_own
 
 Split = Callable[[Tensor, int], Tensor]
 
@@ -52,10 +53,11 @@ def head_split(
     )
 
 
-def agreement(split: Split, n_head: int, d_model: int, seq: int) -> float:
-    """The share of the numbers that `split` puts where the right split does, from 0 to 1."""
-    memory = _memory(seq, d_model)
-    return float((split(memory, n_head) == _right(memory, n_head)).double().mean())
+def agreement(heads: Tensor) -> float:
+    """The share of the places in `heads` [n_head, seq, head_dim] that the right split has there."""
+    n_head, seq, head_dim = heads.shape
+    right = _right(_memory(seq, n_head * head_dim), n_head)[0]
+    return float((heads == right).double().mean())
 
 
 def _draw(figure: Figure, split: Split, n_head: int, d_model: int, seq: int) -> str:
@@ -64,7 +66,7 @@ def _draw(figure: Figure, split: Split, n_head: int, d_model: int, seq: int) -> 
     except NotImplementedError:
         figure.text(0.02, 0.5, "your split_heads is not written yet", fontsize=11)
         return _UNWRITTEN
-    title, sentence = _words(split, heads)
+    title, sentence = _words(heads)
     byte_map(heads, title=title, ax=figure.add_subplot())
     return sentence
 
@@ -75,24 +77,30 @@ def _seen(split: Split, n_head: int, d_model: int, seq: int) -> dict[str, Any]:
         heads = _heads(split, n_head, d_model, seq)
     except NotImplementedError:
         return {"empty": "your split_heads is not written yet", "message": _UNWRITTEN}
-    title, sentence = _words(split, heads)
+    title, sentence = _words(heads)
     owner = owners(heads).astype(np.uint16).tobytes()
     return {"owner": owner, "title": title, "message": sentence}
 
 
 def _heads(split: Split, n_head: int, d_model: int, seq: int) -> Tensor:
-    """Where a split takes each number from, [n_head, seq, head_dim]; ValueError for its shape."""
-    heads = split(_memory(seq, d_model), n_head)
+    """Where a split takes each number from: [n_head, seq, head_dim].
+
+    Raises: OwnFunctionFailed for a split that raises, or gives another shape.
+    """
+    with students_own():
+        heads = split(_memory(seq, d_model), n_head)
     wanted = (1, n_head, seq, d_model // n_head)
     if not isinstance(heads, Tensor) or heads.shape != wanted:
         got = list(heads.shape) if isinstance(heads, Tensor) else type(heads).__name__
-        raise ValueError(f"the split gave {got}; [1, n_head, seq, head_dim] is {list(wanted)}")
+        raise OwnFunctionFailed(
+            f"Your function gave {got}; [1, n_head, seq, head_dim] is {list(wanted)}."
+        )
     return heads[0]
 
 
-def _words(split: Split, heads: Tensor) -> tuple[str, str]:
+def _words(heads: Tensor) -> tuple[str, str]:
     n_head, seq, head_dim = heads.shape
-    share = agreement(split, n_head, n_head * head_dim, seq)
+    share = agreement(heads)
     sentence = f"{_distances(heads)} {_judgement(share, n_head, seq)}"
     return _title(share, owners(heads), n_head, head_dim), sentence
 

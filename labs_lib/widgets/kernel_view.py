@@ -23,6 +23,7 @@ from .kernel_picture import draw_request
 from .kernel_words import what_words, where_words
 from .knobs import Knob, head_knobs, steps
 from .rules import pair_rule
+from .still import students_own
 
 TraceOf = Callable[..., Trace]
 NONE = "none"
@@ -117,7 +118,8 @@ class _Played:
     def trace(self, values: Mapping[str, Any]) -> Trace:
         pair = (values["n_head"], values["d_model"]) if self.maker else ()
         if self.maker and pair not in self.made:
-            self.made[pair] = self.maker(*pair)
+            with students_own():
+                self.made[pair] = self.maker(*pair)
         return self.made[pair]
 
     def warps(self, values: Mapping[str, Any]) -> dict[str, list[int]]:

@@ -7,6 +7,7 @@ front/kv_cache.mjs counts vectors one after the other in the browser.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..plots.style import COLOURS
 from .explorer import Explorer
 from .knobs import head_knobs, slider
 from .rules import Misfit, group_rule
+from .still import students_own
 
 GIB = 2**30
 KvBytes = Callable[..., Mapping[str, float]]
@@ -111,9 +113,13 @@ def _draw(figure: Figure, kv_bytes: KvBytes | None, settings: Mapping[str, int])
 def _compared(kv_bytes: KvBytes, config: AttentionConfig, n_layer: int) -> str:
     """What a student's function says of one token, beside what is counted."""
     try:
-        said = kv_bytes(n_layer, config.n_head, config.n_kv_head, config.head_dim, 1)["bytes"]
+        with students_own():
+            made = kv_bytes(n_layer, config.n_head, config.n_kv_head, config.head_dim, 1)
     except NotImplementedError:
         return "Write kv_bytes, and your number stands here."
+    said = made.get("bytes") if isinstance(made, Mapping) else None
+    if not isinstance(said, numbers.Real):
+        return f"Your kv_bytes gave {made!r}; asked is a dictionary with a number of 'bytes' in it."
     counted = bytes_per_token(config, n_layer, 8, 2)["GQA"]
     verdict = "the same" if said == counted else "not the same"
     return f"Your kv_bytes says {said:,} B a token, counted are {counted:,} B: {verdict}."

@@ -22,6 +22,7 @@ from ..plots.style import COLOURS
 from .explorer import Explorer
 from .knobs import choice, head_knobs, slider, tick
 from .rules import Misfit, group_rule
+from .still import students_own
 
 Layer = AttentionConfig | LatentAttention
 Counts = Mapping[str, Mapping[str, int]]
@@ -138,7 +139,8 @@ def _compared(own: Callable[..., int], c: Layer) -> str:
     if isinstance(c, LatentAttention):
         return "attention_params counts layers that keep keys and values; this one keeps a latent."
     try:
-        said = own(c.d_model, c.n_head, c.n_kv_head, c.head_dim)
+        with students_own():
+            said = own(c.d_model, c.n_head, c.n_kv_head, c.head_dim)
     except NotImplementedError:
         return "Write attention_params and check it; then this line compares it."
     real = _parameters(c, 1, 1)["attention"]

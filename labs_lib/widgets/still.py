@@ -52,8 +52,8 @@ class Still:
             return raised(error)
 
 
-class OwnFunctionRaised(Exception):
-    """A student's function raised; the text is the sentence on it."""
+class OwnFunctionFailed(Exception):
+    """A student's function raised, or gave something else; the text is the sentence on it."""
 
 
 @contextlib.contextmanager
@@ -64,11 +64,11 @@ def students_own() -> Generator[None]:
     except NotImplementedError:
         raise
     except Exception as error:
-        raise OwnFunctionRaised(f"Your function raised {type(error).__name__}: {error}") from error
+        raise OwnFunctionFailed(f"Your function raised {type(error).__name__}: {error}") from error
 
 
 def raised(error: Exception) -> str:
-    """The sentence on an error that a setting raised."""
-    if isinstance(error, OwnFunctionRaised):
+    """The sentence on an error that a student's function or a setting raised."""
+    if isinstance(error, OwnFunctionFailed):
         return str(error)
     return f"This setting raised {type(error).__name__}: {error}"

@@ -20,6 +20,7 @@ from ..plots.grids import heatmap
 from ..plots.style import COLOURS, INK
 from .explorer import Explorer
 from .knobs import Knob, choice, head_knobs
+from .still import students_own
 
 MERGES = ("with W_O", "without W_O")
 NOBODY = "none"
@@ -121,7 +122,8 @@ def _taken_apart(contributions: Callable[..., Any] | None, heads: Tensor, W_O: T
         rows = W_O.double().unflatten(0, (n_head, head_dim))
         return (heads.double()[..., None] * rows[:, None]).sum(-2) + 0.0  # no -0.0
     try:
-        made = contributions(heads.clone(), W_O.clone())
+        with students_own():
+            made = contributions(heads.clone(), W_O.clone())
     except NotImplementedError:
         return "Write per_head_contributions and check it; then these rows are your function's."
     wanted = [1, n_head, 1, W_O.shape[1]]

@@ -30,7 +30,8 @@ def test_agreement_of_the_wrong_reshape_is_what_a_count_by_hand_gives():
         for place in range(768):
             head, number = divmod(place, 64)
             agreed += token * 768 + place == head * 640 + token * 64 + number
-    assert agreement(wrong, 12, 768, 10) == agreed / 7680
+    places = torch.arange(7680).view(1, 10, 768)
+    assert agreement(wrong(places, 12)[0]) == agreed / 7680
 
 
 @pytest.mark.parametrize(("n_head", "seq"), [(1, 10), (12, 1)])
@@ -58,6 +59,7 @@ def test_a_function_of_ones_own_is_drawn_and_its_mistakes_shown():
     assert "% of the numbers" in panel.message
     panel = head_split(4, 32, seq=6, split=lambda x, n_head: x)
     assert panel.failed
+    assert panel.message.startswith("Your function gave [1, 6, 32]; ")
     assert "[1, 4, 6, 8]" in panel.message
 
 

@@ -11,7 +11,14 @@ import torch
 
 from labs_lib.attention.single_head import scaled_dot_product_attention
 from labs_lib.widgets.attention_row import SCALES, attention_row
+from labs_lib.widgets.fused_slices import fused_slices
+from labs_lib.widgets.head_split import head_split
+from labs_lib.widgets.kernel_view import kernel_view
+from labs_lib.widgets.kv_cache import kv_cache
+from labs_lib.widgets.ledger import ledger
+from labs_lib.widgets.online_softmax import play_row
 from labs_lib.widgets.tour import tour
+from labs_lib.widgets.w_o_mixing import w_o_mixing
 
 
 def percent(panel):
@@ -92,6 +99,22 @@ def test_a_stub_is_said_to_be_one_and_a_wrong_function_shows_its_own_row():
         assert attention_row(wrong).message.endswith(
             "Your function's row differs from the course's."
         )
+
+
+PANELS = {
+    panel.__name__: panel
+    for panel in (attention_row, fused_slices, kernel_view, kv_cache, ledger, play_row, w_o_mixing)
+} | {"head_split": lambda own: head_split(split=own)}
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_what_a_students_function_raises_is_told_as_its_own(name):
+    def broken(*given, **more):
+        raise IndexError("no such place")
+
+    panel, said = PANELS[name](broken), "Your function raised IndexError: no such place"
+    assert panel.failed and panel.message == said
+    assert panel.own["failed"] and panel.own["message"] == said
 
 
 def test_its_inputs_are_the_same_every_time():
