@@ -109,9 +109,9 @@ def _refuse_target(target: Path) -> None:
         raise UsageError(f"{target} exists and is no folder; name a new one")
     if target.is_dir() and any(target.iterdir()):
         raise UsageError(f"the folder {target} exists and is not empty; name a new one")
-    library = Path(__file__).resolve().parents[1]
-    for own in (library, home() / "notebooks", home() / "solutions", home() / "data"):
-        if target == own or target.is_relative_to(own):
+    library, real = Path(__file__).resolve().parents[1], target.resolve()
+    for own in (library, *(home() / name for name in ("notebooks", "solutions", *TOP_FOLDERS))):
+        if real.is_relative_to(own):
             raise UsageError(f"{target} lies inside the course's own {own.name}/; name another one")
 
 
