@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
 from ..exercises import exercise, labs
@@ -111,7 +111,7 @@ def execute(lab: Lab, notebook: NotebookNode) -> NotebookNode:
     """Execute a solution notebook in `solutions/`, where every check has to pass.
 
     Raises:
-        ReleaseError: naming the cell that failed, or the check without a PASS.
+        ReleaseError: with the cell that failed or took too long, or the check without a PASS.
     """
     run = copy.deepcopy(notebook)
     client = NotebookClient(
@@ -126,6 +126,10 @@ def execute(lab: Lab, notebook: NotebookNode) -> NotebookNode:
             client.execute()
     except CellExecutionError as error:
         raise ReleaseError(f"{lab.stem}.md: a cell fails\n{error}") from error
+    except CellTimeoutError as error:
+        raise ReleaseError(f"{lab.stem}.md: {error}") from error
+    except DeadKernelError as error:
+        raise ReleaseError(f"{lab.stem}.md: a cell ended the notebook's kernel") from error
     for cell in run.cells:
         if role(cell) == "check" and not _passed(cell):
             raise ReleaseError(f"{lab.stem}.md: the check of {exercise_name(cell)} didn't pass")

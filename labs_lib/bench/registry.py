@@ -40,13 +40,16 @@ BENCHES = (
 def chosen(name: str | None, device: str | None) -> list[Bench]:
     """The benches asked for: by name, by device, or all of this machine's processor.
 
-    Raises: LookupError that lists the names.
+    Raises: LookupError that lists the names, or for a bench that doesn't measure this device.
     """
     known = [b.name for b in BENCHES]
     if name is not None and name not in known:
         raise LookupError(f"there is no bench {name!r}; there are {', '.join(known)}")
     if name is None:
         return [b for b in BENCHES if b.device == (device or "cpu")]
-    found = [b for b in BENCHES if b.name == name and device in (None, b.device)]
-    # `labs bench cuda --device cuda` means the kernels on the GPU.
-    return found or [b for b in BENCHES if b.device == device]
+    if (name, device) == ("cuda", "cuda"):  # the kernels on the GPU are meant
+        name = "ladder"
+    found = next(b for b in BENCHES if b.name == name)
+    if device not in (None, found.device):
+        raise LookupError(f"the bench {name!r} measures {found.device} only; leave --device out")
+    return [found]

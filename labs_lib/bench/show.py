@@ -25,8 +25,9 @@ def bench(
 ) -> bool:
     """Runs benches and prints them; True if every bar is met.
 
-    `to` names a file for the same as JSON. Raises: LookupError for a name that isn't there,
-    UsageError where no such file can be made; nothing is measured then.
+    `to` names a file for the same as JSON. Raises: LookupError for a name that isn't there or a
+    device that it doesn't measure, UsageError where no such file can be made; nothing is measured
+    then.
     """
     console = console or Console(highlight=False, markup=False)
     if to is not None:  # before minutes of measuring, which a wrong path would lose

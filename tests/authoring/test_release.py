@@ -174,6 +174,18 @@ def test_release_refuses_a_solution_that_does_not_pass(course):
         execute(lab, plan(lab)[0])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [("import time; time.sleep(60)", "after 1 seconds"), ("import os; os._exit(1)", "ended")],
+)
+def test_a_cell_that_never_ends_or_ends_the_kernel_is_told_with_its_lab(monkeypatch, code, says):
+    monkeypatch.setattr("labs_lib.authoring.release.CELL_SECONDS", 1)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    with pytest.raises(ReleaseError, match=f"00_start_here.md(.|\n)*{says}"):
+        execute(find_lab(0), notebook)
+
+
 def test_student_notebook_gets_the_stub_and_stable_ids(course):
     course()
     first, second = plan(find_lab(0)), plan(find_lab(0))

@@ -119,7 +119,10 @@ def test_benches_are_chosen_by_name_and_device():
     assert [b.device for b in chosen(None, None)].count("cuda") == 0
     assert {b.device for b in chosen(None, "cuda")} == {"cuda"}
     assert [b.name for b in chosen("cuda", None)] == ["cuda"]
-    assert {b.device for b in chosen("cuda", "cuda")} == {"cuda"}
+    assert [b.name for b in chosen("cuda", "cuda")] == ["ladder"]
+    for name, device in (("models", "cuda"), ("ladder", "cpu")):  # once: all benches of the device
+        with pytest.raises(LookupError, match="leave --device out"):
+            chosen(name, device)
     with pytest.raises(LookupError, match="cuda, "):
         chosen("nothing", None)
 
