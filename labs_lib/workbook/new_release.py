@@ -21,6 +21,7 @@ FOLDERS = ("notebooks", "labs_lib", "solutions", "data", "docs", "tests", ".bind
 FOLDERS += (".devcontainer",)
 _TOP_FILE = re.compile(r"[^.].*\.(?:md|toml|lock|yml|cff)|Makefile|LICENSE|\.gitignore")
 _NOTEBOOK = re.compile(r"notebooks/\d\d_[^/]*\.ipynb")
+_AROUND = re.compile(r"((?:[^/]+/)*?)notebooks/")  # what the course's folder is called in a zip
 _NEVER = re.compile(r"__pycache__|.*\.pyc|\.ipynb_checkpoints|.*\.part|.*\.egg-info")
 
 
@@ -95,7 +96,7 @@ def _of_archive(source: Path) -> dict[str, Reader]:
     if refused:
         raise UsageError(f"{source} is no release of the course: {refused[0]}")
     files = {"/".join(one.parts): one.read for one in inside if one.read is not None}
-    roots = {path[: path.index("notebooks/")] for path in files if "notebooks/" in path}
+    roots = {found[1] for path in files if (found := _AROUND.match(path))}
     root = min(roots, key=lambda prefix: (prefix.count("/"), prefix), default="")
     found = {p.removeprefix(root): r for p, r in files.items() if p.startswith(root)}
     return {path: reader for path, reader in found.items() if _belongs(path)}

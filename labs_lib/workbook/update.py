@@ -228,7 +228,7 @@ def _write(
     done: Updated,
 ) -> None:
     """Copy what will be written over, then write: notebooks first, then all other files."""
-    contents = {home() / p: release.files[p]() for p in paths if p in release.files}
+    contents = {home() / p: _content(release, p) for p in paths if p in release.files}
     contents = {p: content for p, content in contents.items() if _here(p) != content}
     gone = [home() / p for p in removed if (home() / p).is_file()]
     if texts or contents or gone:
@@ -245,6 +245,15 @@ def _write(
         _drop_empty(path.parent)
     if {"requirements.lock", "pyproject.toml"} & set(done.written):
         done.advice.append("the packages changed: `make lab` installs them")
+
+
+def _content(release: NewRelease, path: str) -> bytes:
+    try:
+        return release.files[path]()
+    except reading.Unreadable as error:  # in a damaged archive
+        raise UsageError(
+            f"{path} of {release.said} can't be read: {error}; nothing was changed. Get it again"
+        ) from error
 
 
 def _here(path: Path) -> bytes | None:

@@ -53,7 +53,10 @@ def test_folder_brings_a_release_and_answers_stay(home, released):
 
 @pytest.mark.parametrize("top", ["", "attention-labs-main/"])
 def test_zip_brings_a_release_too(home, released, tmp_path, top):
-    update(pack(released, tmp_path / "new.zip", top))
+    zipped = pack(released, tmp_path / "new.zip", top)
+    with zipfile.ZipFile(zipped, "a") as archive:
+        archive.writestr("old_notebooks/notes.txt", "beside the course")
+    update(zipped)
     assert arrived(home)
 
 
@@ -120,6 +123,16 @@ def test_archive_that_leads_out_of_its_folder_is_refused(home, tmp_path):
     before = state_of(home)
     with pytest.raises(UsageError, match="leads out"):
         update(tmp_path / "bad.zip")
+    assert state_of(home) == before
+
+
+def test_damaged_archive_is_refused_in_a_sentence_and_nothing_changes(home, released, tmp_path):
+    zipped = pack(released, tmp_path / "new.zip")
+    content = zipped.read_bytes()
+    zipped.write_bytes(content.replace(b"numpy==2", b"numpy==3"))  # not what its sum says
+    before = state_of(home)
+    with pytest.raises(UsageError, match="damaged; nothing was changed"):
+        update(zipped)
     assert state_of(home) == before
 
 
