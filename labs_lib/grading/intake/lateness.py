@@ -171,9 +171,11 @@ def _policy(found: Mapping[str, Any]) -> LatePolicy:
     if attempts not in ATTEMPTS:
         raise ValueError(f"attempts = {attempts!r} is not one of {', '.join(ATTEMPTS)}")
     days = found.get("days")
-    if days is not None and (not isinstance(days, int) or days < 0):
+    if days is not None and (type(days) is not int or days < 0):  # true is an int too
         raise ValueError(f"days = {days!r} is not a whole number from 0 on")
     extensions = found.get("extensions", {})
+    if not isinstance(extensions, Mapping):
+        raise ValueError(f"extensions = {extensions!r} is no table of students")
     return LatePolicy(
         zone=zone,
         deadlines=_deadlines(found.get("deadlines", {}), zone),

@@ -134,6 +134,8 @@ def test_an_extension_finds_a_student_by_any_name_and_says_when_it_finds_nobody(
         ('attempts = "best"', "last-on-time"),
         ("percent_per_day = -1", "percent_per_day"),
         ("days = 1.5", "days"),
+        ("days = true", "days"),
+        ("extensions = 3", "extensions = 3 is no table"),
         ("grace = 3", "grace"),
         ("[deadlines]\nlab77 = 2026-11-02T12:00:00", "lab"),
         ('[deadlines]\nlab01 = "soon"', "lab01"),
