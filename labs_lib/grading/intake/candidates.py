@@ -129,11 +129,13 @@ def _digest(notebook: Mapping[str, Any]) -> str:
 
 
 def _named(label: str, every: Sequence[Course]) -> list[str]:
-    """The lab that a file's name tells, for files that tell nothing else."""
+    """The lab that a file's name tells (its slug, `lab1`, or two digits), for files that tell
+    nothing else."""
     name = PurePosixPath(label).name
     for course in every:
         number = course.lab.number
-        if course.lab.slug in name or re.search(rf"(?<!\d)(lab[ _-]?)?0*{number:02d}(?!\d)", name):
+        told = rf"lab[ _-]?0*{number}(?!\d)|(?<!\d)0*{number:02d}(?!\d)"
+        if course.lab.slug in name or re.search(told, name, re.IGNORECASE):
             return [course.lab.name]
     return []
 

@@ -12,8 +12,10 @@ import pytest
 
 from labs_lib.errors import UsageError
 from labs_lib.exercises import labs
+from labs_lib.grading.course import chosen
 from labs_lib.grading.intake import names
-from labs_lib.grading.intake.collect import collect
+from labs_lib.grading.intake.candidates import sort_files
+from labs_lib.grading.intake.collect import Handed, Submission, collect
 from labs_lib.notebook import archives
 from labs_lib.notebook.reading import Unreadable
 
@@ -276,6 +278,17 @@ def test_a_roster_that_makes_no_sense_is_refused(tmp_path, text):
     (tmp_path / "class.csv").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError):
         names.read_roster(tmp_path / "class.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "lab"),
+    [(f"{LAB}.ipynb", "lab00"), ("lab1.ipynb", "lab01"), ("Lab 12 (1).ipynb", "lab12"),
+     ("jane_02.ipynb", "lab02"), ("hw1.ipynb", ""), ("lab123.ipynb", "")],
+)  # fmt: skip
+def test_a_damaged_file_costs_the_lab_of_its_name_only_and_all_where_none_is_told(name, lab):
+    file = Handed(name, lambda: b"no notebook")
+    found = sort_files(Submission("ann", (file,)), chosen(None)).broken
+    assert set(found) == ({lab} if lab else {one.name for one in labs()})
 
 
 def test_nothing_to_grade_is_one_clear_sentence(tmp_path):
