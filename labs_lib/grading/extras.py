@@ -16,8 +16,9 @@ from .course import Course
 from .intake.attempts import Timed, choose
 from .intake.collect import Submission, collect
 from .intake.lateness import LatePolicy, read_policy
-from .intake.names import Roster, read_roster, table_of
+from .intake.names import Roster, read_roster
 from .intake.received import Received, read_received
+from .intake.tables import table_of
 from .reports.exports import exports
 from .reports.marks import Marks, earlier_outcomes, read_marks, review_csv
 from .reports.report import RESULTS, Report, Row, lab_of

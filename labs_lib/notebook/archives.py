@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import IO, Any, cast
 
 from .reading import MAX_BYTES, Unreadable
 
@@ -32,43 +33,53 @@ class Member:
     read: Callable[[], bytes] | None
 
 
-def members(opened: Callable[[], io.BufferedIOBase]) -> tuple[list[Member], list[str]]:
+def members(
+    opened: Callable[[], io.BufferedIOBase], most_bytes: int | None = MAX_TOTAL_BYTES
+) -> tuple[list[Member], list[str]]:
     """The files and folders of an archive, and a sentence for each member that was refused.
+
+    Unpacked, they may have `most_bytes` together; without it, only each has its limit.
 
     Raises:
         Unreadable: if it is no archive, is damaged, or passes the caps.
     """
     try:
-        with opened() as file:
-            _refuse_crowds(file)
-            with zipfile.ZipFile(file) as archive:
-                infos = archive.infolist()
+        with opened() as file, zipfile.ZipFile(cast("IO[bytes]", _Listing(file))) as archive:
+            infos = archive.infolist()
     except Unreadable:
         raise
     except Exception as error:  # damaged archives raise nearly anything
         raise Unreadable(f"the archive is damaged ({type(error).__name__})") from None
-    if sum(info.file_size for info in infos) > MAX_TOTAL_BYTES:
-        raise Unreadable(f"unpacked, the archive has more than {MAX_TOTAL_BYTES >> 30} GiB")
+    if most_bytes is not None and sum(info.file_size for info in infos) > most_bytes:
+        raise Unreadable(f"unpacked, the archive has more than {most_bytes >> 30} GiB")
     found, refused = [], []
-    for info in infos:
+    for place, info in enumerate(infos):
         parts, trouble = _parts(info)
         if trouble:
             refused.append(f"{info.filename[:100]!r} {trouble}")
         elif parts:
             folder = info.filename.endswith(("/", "\\"))
-            found.append(Member(parts, None if folder else _reader(opened, info.filename)))
+            found.append(Member(parts, None if folder else _reader(opened, place)))
     return found, refused
 
 
-def _refuse_crowds(file: io.BufferedIOBase) -> None:
-    """Count the members by their marks: a list of millions would fill the memory when parsed."""
-    count, tail = 0, b""
-    while chunk := file.read(_CHUNK):
-        count += (tail + chunk).count(_ENTRY)
-        tail = chunk[-len(_ENTRY) + 1 :]
-        if count > MAX_MEMBERS:
+class _Listing:
+    """A file from which an archive's list of members is read, and no more than may be parsed.
+
+    The list alone is counted: what a member holds may be another archive, or look like one.
+    """
+
+    def __init__(self, file: io.BufferedIOBase) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._file.read(size)
+        if found.count(_ENTRY) > MAX_MEMBERS:
             raise Unreadable(f"the archive has more than {MAX_MEMBERS} members")
-    file.seek(0)
+        return found
 
 
 def _parts(info: zipfile.ZipInfo) -> tuple[tuple[str, ...], str]:
@@ -84,11 +95,13 @@ def _parts(info: zipfile.ZipInfo) -> tuple[tuple[str, ...], str]:
     return path.parts, ""
 
 
-def _reader(opened: Callable[[], io.BufferedIOBase], name: str) -> Callable[[], bytes]:
+def _reader(opened: Callable[[], io.BufferedIOBase], place: int) -> Callable[[], bytes]:
+    """Reads the member at a place in the list; its name may stand there twice."""
+
     def read() -> bytes:
         try:
             with opened() as file, zipfile.ZipFile(file) as archive:
-                return _read(archive, archive.getinfo(name))
+                return _read(archive, archive.infolist()[place])
         except (Unreadable, MemoryError):
             raise
         except Exception as error:

@@ -24,6 +24,7 @@ from .progress import Progress
 from .results import Basis, Results, basis
 from .scheduler import Executor
 
+LOOK_S = 20.0  # how long nothing ends before it is asked why
 WAITING = 3  # notebooks that are ready for each one that runs
 
 
@@ -74,6 +75,7 @@ class Loop:
         self._running: dict[Future[list[Outcome]], tuple[int, _Part]] = {}
         self._pending: dict[int, _Pending] = {}
         self._rows: dict[int, Row] = {}
+        self._missing = ""
 
     def rows(self, found: Sequence[Submission]) -> list[Row]:
         """A row for each submission, in their order.
@@ -161,7 +163,9 @@ class Loop:
 
     def _collect(self) -> None:
         """Wait for something to finish, and take all that has."""
-        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        done, _ = wait(self._running, timeout=LOOK_S, return_when=FIRST_COMPLETED)
+        if not done:
+            self._say_what_is_missing()
         for future in done:
             number, part = self._running.pop(future)
             try:
@@ -173,6 +177,12 @@ class Loop:
                 self._pending[number].notes.append(sentence)
                 part.outcomes = _infrastructure(part.course, sentence)
             self._finish(number)
+
+    def _say_what_is_missing(self) -> None:
+        missing = self.executor.waiting()
+        if missing and missing != self._missing:
+            self.progress.say(missing)
+        self._missing = missing
 
     def _finish(self, number: int) -> None:
         row = self._pending[number].row()

@@ -24,6 +24,7 @@ from ..run import CellRun, run_notebook
 from ..run.policies import policy_for
 from ..run.warm import shared
 from ..sandbox import Limits, Policy, level
+from ..sandbox.levels import BUBBLEWRAP
 from ..versions import library_hash
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ _LOCK = threading.Lock()
 
 class OtherVersion(RuntimeError):
     """A worker has another version of the course than who sends it work."""
+
+
+class Unfenced(RuntimeError):
+    """A worker without a fence was sent work that doesn't insist on going without."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +78,22 @@ def run_parcel(parcel: Parcel, notebook: NotebookNode) -> tuple[list[CellRun], s
 
     Raises:
         OtherVersion: if this machine's course differs from the sender's.
+        Unfenced: if student code could reach the network from here, and with it the scheduler,
+            which takes orders from everybody; unless the sender insists on it.
     """
     if parcel.library != library_hash():
         raise OtherVersion("a worker has another version of the course; install the same on each")
     policy = _unpacked(parcel)
+    fence = level(policy)
+    if fence.name != BUBBLEWRAP and parcel.level is None:
+        raise Unfenced(
+            "student code on this machine could give the scheduler orders, and so read what is "
+            f"expected and write marks; mend its fence, or insist on --fence {fence.name}. "
+            f"{fence.sentence}"
+        )
     with tempfile.TemporaryDirectory(prefix="labs-work-") as folder:
         runs = run_notebook(notebook, policy=policy, out=Path(folder), warm=shared())
-    return runs, level(policy).sentence
+    return runs, fence.sentence
 
 
 def _unpacked(parcel: Parcel) -> Policy:

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from ...errors import UsageError
 from ..run import CellRun, run_notebook
 from ..run.warm import shared
-from .parcel import OtherVersion, Parcel, run_parcel
+from .parcel import OtherVersion, Parcel, Unfenced, run_parcel
 
 if TYPE_CHECKING:
     from ..expected.key import Key
@@ -35,6 +35,9 @@ class Executor(Protocol):
 
     def fences(self) -> list[str]:
         """A sentence for each other fence than this machine's that was used."""
+
+    def waiting(self) -> str:
+        """What all the work waits for, in words; empty while it goes on."""
 
     def stop(self, *, now: bool = False) -> None:
         """Begin nothing more; with `now`, end what runs too."""
@@ -55,6 +58,10 @@ class Cores:
     def fences(self) -> list[str]:
         """None but this machine's."""
         return []
+
+    def waiting(self) -> str:
+        """Nothing: cores are always there."""
+        return ""
 
     def stop(self, *, now: bool = False) -> None:
         """See `Executor`: with their parents, all runs and kernels end."""
@@ -89,6 +96,7 @@ class Cluster:
             self._client = distributed.Client(address, timeout=CONNECT_S)
         except (OSError, ValueError, TimeoutError) as error:
             raise UsageError(f"no Dask scheduler answers at {address} ({error})") from error
+        self.address = address
         self.workers = sum(self._client.nthreads().values())
         if not self.workers:
             raise UsageError(f"the Dask scheduler at {address} has no workers; start some first")
@@ -98,26 +106,46 @@ class Cluster:
 
     def submit(self, key: Key, notebook: NotebookNode) -> Future[list[CellRun]]:
         """See `Executor`."""
-        parcel = self._parcel(key)
         done: Future[list[CellRun]] = Future()
-        work = self._client.submit(run_parcel, parcel, notebook, pure=False)
 
         def finish(future: Any) -> None:
             try:
                 runs, fence = future.result()
                 self._fences.add(fence)
                 done.set_result(runs)
-            except OtherVersion as error:
-                done.set_exception(UsageError(f"{error} ({self._client.scheduler.address})"))
             except BaseException as error:
-                done.set_exception(error)
+                done.set_exception(self._told(error))
 
+        try:
+            parcel = self._parcel(key)
+            work = self._client.submit(run_parcel, parcel, notebook, pure=False)
+        except Exception as error:
+            raise self._told(error) from error
         work.add_done_callback(finish)
         return done
+
+    def _told(self, error: BaseException) -> BaseException:
+        """An error, or the sentence of one that stops the run: it is every notebook's."""
+        if isinstance(error, (OtherVersion, Unfenced)):
+            return UsageError(f"{error} (a worker of the cluster at {self.address})")
+        if self._client.status != "running":
+            return UsageError(
+                f"the Dask scheduler at {self.address} went away; nothing that was graded is lost: "
+                "the same command goes on from there"
+            )
+        return error
 
     def fences(self) -> list[str]:
         """What the workers said of their fences."""
         return sorted(self._fences)
+
+    def waiting(self) -> str:
+        """See `Executor`: a cluster may lose all its workers, and get others."""
+        try:
+            there = bool(self._client.nthreads())
+        except Exception:  # it is being lost: the work that waits says so
+            return ""
+        return "" if there else f"the cluster at {self.address} has no workers left; start some"
 
     def stop(self, *, now: bool = False) -> None:
         """See `Executor`; the cluster forgets what its client asked for."""

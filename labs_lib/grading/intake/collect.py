@@ -100,7 +100,8 @@ def _entries(source: Path, left_out: list[str]) -> list[Entry]:
     if source.suffix.lower() == ".ipynb":
         raise UsageError(f"{source} is one notebook; give the folder that it lies in")
     try:
-        inside, refused = members(lambda: source.open("rb"))
+        # Of a whole class: one student's gigabytes must not keep the others out.
+        inside, refused = members(lambda: source.open("rb"), most_bytes=None)
     except (Unreadable, OSError) as error:
         raise UsageError(f"{source} is neither a folder nor a readable .zip: {error}") from error
     left_out += refused

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import UsageError
+from .tables import table_of
 
 _ATTEMPT = re.compile(r"(?P<stem>.*\S)(?:-(?P<dash>\d{1,3})|\s*\((?P<bracket>\d{1,3})\))", re.S)
 _COPY = re.compile(r"^(?:copy of|kopie von|copie de)\s+", re.IGNORECASE)
@@ -87,15 +86,28 @@ class Roster:
         return next((row[title] for title in titles if row.get(title)), "")
 
     def find(self, *names: str) -> str:
-        """The first student who is known by one of the names; empty if there is none."""
-        for name in names:
-            student = self.aliases.get(_key(name)) if name else None
+        """The first student who is known by one of the names; empty if there is none.
+
+        A student's id, letter for letter, is before what anybody is known by besides.
+        """
+        for name in filter(None, names):
+            own = normal(name).strip()
+            student = own if own in self.students else self.aliases.get(_key(name))
             if student:
                 return student
         return ""
 
+    def numbered(self, number: str) -> str:
+        """The student who alone has a platform's number; empty if there is none."""
+        return self.aliases.get(_key(number), "") if number else ""
+
 
 STUDENT = ("student", "roster_identifier", "identifier", "username", "sis login id", "id number")
+# What of a gradebook says who somebody is; its other columns are marks.
+_CANVAS = {"student", "id", "sis user id", "sis login id", "integration id"}
+_MOODLE = {"first name", "last name", "surname", "full name", "id number", "username", "identifier"}
+_MOODLE |= {"email address"}
+_NO_STUDENT = "points possible"  # Canvas's second line
 
 
 def read_roster(path: Path) -> Roster:
@@ -103,61 +115,43 @@ def read_roster(path: Path) -> Roster:
 
     In place of `student` may stand what platforms write: `SIS Login ID` (Canvas), `ID number`
     (Moodle), `Username` (Blackboard), `identifier` (GitHub Classroom). A name that two students
-    share finds neither.
+    share finds neither. Canvas's gradebook names students in full: two of one name are told apart
+    by their numbers.
 
     Raises:
         UsageError: if the file can't be read, has no such column, or names a student twice.
     """
     rows, title = table_of(path, "roster", STUDENT)
+    of_canvas = title == "student" and {"id", "section"} <= rows[0].keys() if rows else False
+    plain = [" ".join(row.get(title, "").split()) for row in rows]
     students: list[str] = []
     aliases: dict[str, str] = {}
     shared: set[str] = set()
     by_student: dict[str, dict[str, str]] = {}
-    for row in rows:
-        student = normal(row.get(title, "").strip())
-        if not student:
+    for row, name in zip(rows, plain, strict=True):
+        if not name or (of_canvas and name.casefold() == _NO_STUDENT):
             continue
-        if student in students:
+        again = of_canvas and plain.count(name) > 1
+        student = printable(f"{name} ({row['id'].strip()})" if again else name)
+        if student in by_student:
             raise UsageError(f"the roster {path} names the student {student!r} twice")
         students.append(student)
         by_student[student] = row
-        for key in {_key(value) for value in row.values() if value.strip()}:
+        for key in {_key(value) for value in _names_in(row, of_canvas) if value.strip()}:
             shared |= {key} if aliases.setdefault(key, student) != student else set()
     unique = {key: student for key, student in aliases.items() if key not in shared}
-    own = {_key(student): student for student in students}
-    return Roster(tuple(students), unique | own, by_student)
+    return Roster(tuple(students), unique, by_student)
 
 
-def table_of(path: Path, what: str, key: Sequence[str]) -> tuple[list[dict[str, str]], str]:
-    """The rows of a CSV file by column, titles in lower case, and the first key column it has.
-
-    Raises:
-        UsageError: if it can't be read as CSV, or has none of the key columns.
-    """
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-        table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        rows = list(table)
-    except OSError as error:
-        raise UsageError(f"the {what} {path} can't be read: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"the {what} {path} can't be read as CSV in UTF-8: {error}") from error
-    titles = [title.strip().casefold() for title in table.fieldnames or ()]
-    found = next((title for title in key if title in titles), None)
-    if found is None:
-        raise UsageError(
-            f"the {what} {path} has no column `{key[0]}`; its columns are "
-            f"{', '.join(table.fieldnames or ['none'])}"
-        )
-    plain = [
-        {
-            title.strip().casefold(): value
-            for title, value in row.items()
-            if isinstance(title, str) and isinstance(value, str)
-        }
-        for row in rows
-    ]
-    return plain, found
+def _names_in(row: Mapping[str, str], of_canvas: bool) -> list[str]:
+    """What a student of this row may be called."""
+    if of_canvas:
+        return [value for title, value in row.items() if title in _CANVAS]
+    last = row.get("last name") or row.get("surname") or ""
+    full = [f"{row['first name']} {last}"] if row.get("first name") and last else []
+    if {"id number", "email address"} <= row.keys():
+        return [value for title, value in row.items() if title in _MOODLE] + full
+    return [*row.values(), *full]
 
 
 def _key(name: str) -> str:

@@ -118,8 +118,9 @@ def _owner(
     folder = len(inside) > 1 or inside[0].read is None
     archive = any(0 in entry.archives for entry in inside) or is_zip(inside[0])
     stem = top if folder and not archive else Path(top).stem
-    said = (*carrier.others, carrier.name, carrier.number) if carrier else ()
-    known = roster.find(top, stem, *said, submitted)
+    said = (*carrier.others, carrier.name) if carrier else ()
+    known = roster.find(top, stem, *said) or roster.numbered(carrier.number if carrier else "")
+    known = known or roster.find(submitted)
     if known:
         return known, ""
     if carrier:

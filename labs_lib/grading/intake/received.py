@@ -16,7 +16,8 @@ from zoneinfo import ZoneInfo
 
 from ...errors import UsageError
 from .lateness import moment
-from .names import STUDENT, Roster, normal, table_of
+from .names import STUDENT, Roster, normal
+from .tables import table_of
 
 _NAMES = (*STUDENT, "github_username")
 _TIMES = ("submitted", "submission_timestamp", "timestamp")

@@ -125,7 +125,7 @@ def _full_name(roster: Roster, student: str, *, last_first: bool = False) -> str
     last, first = _last_and_first(roster, student)
     if last and first:
         return f"{last}, {first}" if last_first else f"{first} {last}"
-    return roster.column(student, "student name", "full name", "name") or student
+    return roster.column(student, "student name", "full name", "name", "student") or student
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> bytes:

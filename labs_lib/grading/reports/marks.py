@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,11 +26,15 @@ from typing import Any
 
 from ...errors import UsageError
 from ..intake.lateness import number
-from ..intake.names import Roster, normal, table_of
+from ..intake.names import Roster, normal
+from ..intake.tables import table_of
 from ..judge import Outcome
 from .report import cell
 
 SHORT = 12  # digits of a fingerprint in marks and reports of earlier versions
+_NUMBER = re.compile(r"[0-9]+([.,][0-9]*)?|[.,][0-9]+")
+_FINGERPRINT = re.compile("[0-9a-f]{3,32}")
+_KEYS = {"points", "comment", "answer"}
 _COLUMNS = {"student", "exercise", "points", "comment", "answer", "found"}
 
 
@@ -73,25 +78,28 @@ def read_marks(
     """
     by_exercise: dict[tuple[str, str], Mark] = {}
     overall: dict[str, str] = {}
-    known = set(students)
+    known = {cell(student): student for student in students} | {s: s for s in students}
     for place, row in _rows(Path(path)):
-        student = normal(str(row.get("student", "")).strip())
-        student = student if student in known else roster.find(student) or student.lstrip("'")
+        given = normal(str(row.get("student", "")).strip())
+        student = known.get(given) or roster.find(given) or given.lstrip("'")
         exercise = str(row.get("exercise", "")).strip()
         where = f"{place} of the marks {path}"
         if student not in known:
             raise UsageError(f"{where} is for {row.get('student')!r}, who handed in nothing")
         comment = str(row.get("comment", "") or "").strip()
+        if (student, exercise) in by_exercise or (not exercise and student in overall):
+            what = f"marks {exercise}" if exercise else "comments the whole hand-in"
+            raise UsageError(f"{where} {what} of {student} a second time")
         if not exercise:
-            overall[student] = comment
+            if str(row.get("points") or "").strip():
+                raise UsageError(f"{where} gives points and names no exercise; points are for one")
+            overall |= {student: comment} if comment else {}
         elif exercise not in maxima:
             raise UsageError(f"{where} is for {exercise!r}, which is no exercise of these labs")
-        elif (student, exercise) in by_exercise:
-            raise UsageError(f"{where} marks {exercise} of {student} a second time")
         else:
             points = _points(row.get("points"), maxima[exercise], where)
+            answer = _answer(row.get("answer"), where)
             if points is not None or comment:
-                answer = str(row.get("answer", "") or "").strip()
                 by_exercise[student, exercise] = Mark(points, comment, answer)
     return Marks(by_exercise, overall)
 
@@ -140,8 +148,9 @@ def _points(value: Any, maximum: int, where: str) -> float | None:
     text = str("" if value is None else value).strip()
     if not text:
         return None
+    written = isinstance(value, str) and not _NUMBER.fullmatch(text)
     try:
-        points = float(text.replace(",", "."))
+        points = -1.0 if written else float(text.replace(",", "."))
     except ValueError:
         points = -1.0
     if isinstance(value, bool) or not 0 <= points <= maximum:
@@ -149,22 +158,47 @@ def _points(value: Any, maximum: int, where: str) -> float | None:
     return points
 
 
+def _answer(value: Any, where: str) -> str:
+    text = str(value or "").strip()
+    if text and not _FINGERPRINT.fullmatch(text):
+        raise UsageError(
+            f"{where} has {text!r} for the marked answer; leave it out, or copy it from review.csv"
+        )
+    return text
+
+
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.suffix.lower() != ".toml":
-        rows, _ = table_of(path, "file of marks", ("student",))
+        rows, _ = table_of(path, "file of marks", ("student",), once=_COLUMNS)
         strange = sorted({title for row in rows for title in row} - _COLUMNS)
         if strange:
             raise UsageError(f"the marks {path} have the column {strange[0]!r}, which isn't known")
         yield from ((f"line {number}", row) for number, row in enumerate(rows, 2))
         return
     try:
-        students = tomllib.loads(path.read_text(encoding="utf-8-sig"))["students"]
-        for student, table in students.items():
-            for name, value in table.items():
-                row = {"exercise": name, **value} if isinstance(value, dict) else {name: value}
-                yield f"{student}, {name}", {"student": student, **row}
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise UsageError(f"the marks {path} can't be read as TOML: {error!r}") from error
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the marks {path} can't be read as TOML: {error}") from error
+    students = _table(found, {"students"}, f"the marks {path}").get("students", {})
+    for student, table in _table(students, None, f"the marks {path}").items():
+        for name, value in _table(table, None, f"{student} of the marks {path}").items():
+            place = f"{student}, {name}"
+            if isinstance(value, dict):
+                row = _table(value, _KEYS, f"{place} of the marks {path}") | {"exercise": name}
+            else:
+                row = _table({name: value}, {"comment"}, f"{student} of the marks {path}")
+            yield place, {**row, "student": student}
+
+
+def _table(value: Any, known: set[str] | None, where: str) -> dict[str, Any]:
+    """A table of TOML with no other keys than the known ones."""
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} can't be read: {value!r} is no table")
+    strange = sorted(set(value) - known) if known is not None else []
+    if strange:
+        names = ", ".join(sorted(known or ()))
+        raise UsageError(f"{where} has {strange[0]!r}, which isn't known; known is {names}")
+    return value
 
 
 def review_csv(rows: Sequence[tuple[str, Outcome]]) -> str:

@@ -117,7 +117,7 @@ def test_a_changed_finding_of_the_run_is_flagged_too(marks):
 
 
 def test_the_mark_of_an_answer_that_was_never_the_one_is_flagged_at_once(marks):
-    found = marks(f"{HEAD}ann,lab90.a,1,,zzz\n")
+    found = marks(f"{HEAD}ann,lab90.a,1,,ccc\n")
     assert found.applied("ann", [outcome()], {})[0].stale
 
 
@@ -182,3 +182,43 @@ def test_results_keep_what_was_marked(tmp_path, marks):
     found = earlier_outcomes(tmp_path / "out" / RESULTS)["ann"]["lab90.a"]
     assert (found["mark"], found["marked_answer"]) == (1, "aaa")
     assert earlier_outcomes(tmp_path / "nothing") == {}
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("ann,lab90.a,0,5,good,x", "more cells"),
+        ("ann,lab90.a,0,5,good", "for the marked answer"),
+        ("ann,lab90.a,0_1,,", "points"),
+        ("ann,lab90.a,nan,,", "points"),
+        ("ann,lab90.a,-1,,", "points"),
+        ("ann,,1,fine,", "names no exercise"),
+        ("ann,,,one,\nann,,,two,", "a second time"),
+        ("ann,lab90.a,1,,\nann,lab90.a,1,,", "a second time"),
+    ],
+)
+def test_a_line_of_marks_that_could_be_meant_otherwise_is_refused(marks, row, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        marks(f"{HEAD}{row}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[students.ann."lab90.a"]\npionts = 1',
+        '[students.ann."lab90.a"]\nstudent = "bob"\npoints = 1',
+        '[students.ann."lab90.a"]\nexercise = "lab90.b"\npoints = 1',
+        '[students.ann]\ncoment = "x"',
+        '[studnets.ann."lab90.a"]\npoints = 1',
+        "[students]\nann = 3",
+        "students = 3",
+    ],
+)
+def test_nothing_in_a_file_of_marks_is_passed_over(marks, text):
+    with pytest.raises(UsageError, match=r"isn't known|no table"):
+        marks(text, "m.toml")
+
+
+def test_marks_of_a_spreadsheet_with_semicolons_and_commas_count(marks):
+    found = marks("student;exercise;points;comment\nann;lab90.a;0,5;well\n")
+    assert found.by_exercise["ann", "lab90.a"].points == 0.5
