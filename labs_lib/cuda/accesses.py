@@ -199,7 +199,7 @@ def make_log(report, regions, where, what, grid, watched) -> Log:
     whole = [not int(report["cut"]) >> i & 1 for i in range(len(watched))]
     for i in (i for i, all_there in enumerate(whole) if not all_there):
         rows = _without_half_a_warp(rows, i)
-    return Log([_triple(b, grid) for b in watched], whole, places.sites, rows)
+    return Log([place_of(b, grid) for b in watched], whole, places.sites, rows)
 
 
 def _without_half_a_warp(rows: np.ndarray, block: int) -> np.ndarray:
@@ -262,8 +262,10 @@ def _by_first_use(values: np.ndarray) -> np.ndarray:
     return rank[inverse.reshape(-1)]
 
 
-def _triple(linear: int, grid) -> tuple[int, int, int]:
-    return linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1])
+def place_of(linear: int, size: Sequence[int]) -> tuple[int, int, int]:
+    """The place (x, y, z) of a block in its grid, or a thread in its block, by its number."""
+    wide, high = size[:2]
+    return linear % wide, linear // wide % high, linear // (wide * high)
 
 
 def _step(row: list[int]) -> int:

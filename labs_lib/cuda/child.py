@@ -62,7 +62,7 @@ def run(
         if report["done"] == 1:
             launch.copy_back()
         else:
-            fault = faults.explain(report, code, launch, library, source, trace)
+            fault = faults.explain(report, code, launch.regions, library, source, trace)
             if not trace:
                 raise fault
         return report, launch.regions, fault

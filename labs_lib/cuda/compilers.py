@@ -51,7 +51,12 @@ RUNNER += ["-static-libstdc++", "-static-libgcc"] if platform.system() == "Linux
 
 @cache
 def host_compiler() -> str | None:
-    """The C++ compiler: `CXX` if it is set, else g++, clang++ or c++; None where there is none."""
+    """The C++ compiler: `CXX` if it is set, else g++, clang++ or c++; None where there is none.
+
+    None on Windows, too: the runner needs a Unix.
+    """
+    if platform.system() == "Windows":
+        return None
     for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
         found = shutil.which(name) if name else None
         if found:
@@ -62,7 +67,7 @@ def host_compiler() -> str | None:
 def need_host_compiler() -> str:
     """The C++ compiler, or a BuildError that says which package brings one."""
     found = host_compiler()
-    if found and platform.system() != "Windows":  # the runner needs a Unix
+    if found:
         return found
     way = {
         "Darwin": "Install one with `xcode-select --install`",

@@ -35,7 +35,7 @@ def explain(log: str, source: str, rewritten: str, filename: str) -> CompileErro
     place = re.escape(filename)
     gcc = re.search(rf"^{place}:(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", log, re.MULTILINE)
     nvcc = re.search(rf"^{place}\((\d+)\)()(?:: fatal)?: (?:catastrophic )?error(?: #\S+)?: (.*)$",
-                     log.replace(": error", ": error"), re.MULTILINE)  # fmt: skip
+                     log, re.MULTILINE)  # fmt: skip
     found = gcc or nvcc
     lines = source.split("\n")
     twice = re.search(r"no matches converting function [‘'](\w+)", log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +16,10 @@ KINDS = [
     "barrier", "warp-barrier", "shared-memory", "out-of-bounds", "guard", "mask", "start",
     "misaligned",
 ]  # fmt: skip
+SHARED_MEMORY = "shared memory"
 
 
-def explain(report, code: int, launch, library: Path, source: str, trace: bool) -> KernelFault:
+def explain(report, code: int, regions, library: Path, source: str, trace: bool) -> KernelFault:
     """The KernelFault for a run that did not come to its end."""
     fault = report["fault"]
     kind = KINDS[fault["kind"]] if fault["kind"] < len(KINDS) else "none"
@@ -31,10 +33,10 @@ def explain(report, code: int, launch, library: Path, source: str, trace: bool) 
     at = pc if fault["size"] <= 1 and kind not in ("out-of-bounds", "misaligned") else pc - 1
     lines = source.split("\n")
     line = int(fault["line"]) or (lines_of(library, [at], len(lines)).get(at) if pc else None)
-    name = _region(report, launch, int(fault["region"]), int(fault["offset"]))
+    touched = _touched(regions, int(fault["region"]), int(fault["offset"]))
     if kind == "wild-pointer" and int(fault["region"]) >= 0:
         kind = "out-of-bounds"
-    text = _WORDS[kind](fault, name, launch)
+    text = _WORDS[kind](fault, touched)
     unknown = kind in ("start", "guard")
     thread, block = (None, None) if unknown else (places(fault["at"]))
     where = [] if unknown else [f"thread {thread}", f"block {block}"]
@@ -53,50 +55,53 @@ def places(place: np.ndarray) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(map(int, place["thread"])), tuple(map(int, place["block"]))
 
 
-def _region(report, launch, index: int, offset: int) -> dict:
-    """The tensor or shared variable that an offset lies in or near: name, element, size."""
-    if 0 <= index < len(launch.regions):
-        region = launch.regions[index]
-        return element(region, offset)
-    if index == SHARED:
-        return {"name": "shared memory", "at": offset, "unit": "byte", "count": 0}
-    return {"name": "", "at": offset, "unit": "byte", "count": 0}
+class Element(NamedTuple):
+    """An argument, the element `at` of it, and how many elements it has."""
+
+    name: str
+    at: int
+    count: int
 
 
-def element(region, offset: int) -> dict:
+def element(region, offset: int) -> Element:
     """The argument and the element of it that stand at an offset of a region."""
-    best = 0
-    address = region.low + offset
+    address, best = region.low + offset, 0
     for i, tensor in enumerate(region.tensors):
         size = tensor.numel() * tensor.element_size()
         if tensor.data_ptr() <= address < tensor.data_ptr() + size:
             best = i
             break
     tensor = region.tensors[best]
-    index = (address - tensor.data_ptr()) // tensor.element_size()
-    return {"name": region.names[best], "at": index, "unit": "element", "count": tensor.numel()}
+    at = (address - tensor.data_ptr()) // tensor.element_size()
+    return Element(region.names[best], at, tensor.numel())
 
 
-def _timeout(f, where, launch) -> str:
+def _touched(regions, index: int, offset: int) -> Element:
+    """What an offset lies in or near; without a name where it is no memory of the launch."""
+    if 0 <= index < len(regions):
+        return element(regions[index], offset)
+    return Element(SHARED_MEMORY if index == SHARED else "", offset, 0)
+
+
+def _timeout(f, where) -> str:
     return (
         "The kernel used up its time and was stopped. Look for a loop that never ends "
         "(LABS_CUDA_SECONDS allows more)."
     )
 
 
-def _bounds(f, where, launch) -> str:
+def _bounds(f, where) -> str:
     verb = "writes" if f["write"] else "reads"
-    if not where["name"]:
-        return _wild(f, where, launch)
-    if where["name"] == "shared memory":
+    name, at, count = where
+    if not name:
+        return _wild(f, where)
+    if name == SHARED_MEMORY:
         return f"A thread {verb} outside of its shared arrays."
-    at, count = where["at"], where["count"]
     how = f"{-at} before its start" if at < 0 else f"{at - count + 1} past its last element"
-    index = f"[{at}]" if where["unit"] == "element" else ""
-    return f"A thread {verb} {where['name']}{index}, {how} ({where['name']} has {count} elements)."
+    return f"A thread {verb} {name}[{at}], {how} ({name} has {count} elements)."
 
 
-def _wild(f, where, launch) -> str:
+def _wild(f, where) -> str:
     verb = "writes to" if f["write"] else "reads from"
     at = int(f["offset"]) & (2**64 - 1)
     null = " (a null pointer: is a tensor empty?)" if at < 4096 else ""
@@ -106,7 +111,7 @@ def _wild(f, where, launch) -> str:
     )
 
 
-def _barrier(f, where, launch) -> str:
+def _barrier(f, where) -> str:
     other, _ = places(f["other"])
     if f["text"] == b"sites":
         return (
@@ -119,7 +124,7 @@ def _barrier(f, where, launch) -> str:
     )
 
 
-def _warp(f, where, launch) -> str:
+def _warp(f, where) -> str:
     other, _ = places(f["other"])
     mask = int(f["offset"]) & 0xFFFFFFFF
     what = {
@@ -133,7 +138,7 @@ def _warp(f, where, launch) -> str:
     )
 
 
-def _shared_limit(f, where, launch) -> str:
+def _shared_limit(f, where) -> str:
     what = "static shared memory" if f["write"] else "shared memory"
     return (
         f"A block needs {int(f['offset'])} bytes of {what}, at most {int(f['size'])} are there; "
@@ -141,16 +146,16 @@ def _shared_limit(f, where, launch) -> str:
     )
 
 
-def _mask(f, where, launch) -> str:
+def _mask(f, where) -> str:
     return (
         f"A lane calls a warp operation whose mask, {int(f['offset']) & 0xFFFFFFFF:#010x}, "
         "leaves that lane out."
     )
 
 
-def _misaligned(f, where, launch) -> str:
+def _misaligned(f, where) -> str:
     return (
-        f"A {int(f['size'])}-byte access to {where['name']} at an address that is no multiple of "
+        f"A {int(f['size'])}-byte access to {where.name} at an address that is no multiple of "
         f"{int(f['size'])}; a GPU stops there. Vector types need aligned rows."
     )
 
@@ -158,20 +163,18 @@ def _misaligned(f, where, launch) -> str:
 _WORDS = {
     "timeout": _timeout,
     "wild-pointer": _wild,
-    "stack-overflow": lambda f, w, _: (
+    "stack-overflow": lambda f, w: (
         "A thread's stack is full: recursion without end, or a local array that is too large."
     ),
-    "division-by-zero": lambda f, w, _: "A thread divides an integer by zero.",
-    "illegal": lambda f, w, _: "A thread came to an illegal instruction.",
-    "stopped": lambda f, w, _: f"The kernel stopped itself: {f['text'].decode(errors='replace')}.",
+    "division-by-zero": lambda f, w: "A thread divides an integer by zero.",
+    "illegal": lambda f, w: "A thread came to an illegal instruction.",
+    "stopped": lambda f, w: f"The kernel stopped itself: {f['text'].decode(errors='replace')}.",
     "barrier": _barrier,
     "warp-barrier": _warp,
     "shared-memory": _shared_limit,
     "out-of-bounds": _bounds,
     "guard": _bounds,
     "mask": _mask,
-    "start": lambda f, w, _: (
-        f"The kernel could not be started: {f['text'].decode(errors='replace')}."
-    ),
+    "start": lambda f, w: f"The kernel could not be started: {f['text'].decode(errors='replace')}.",
     "misaligned": _misaligned,
 }

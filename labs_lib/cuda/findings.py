@@ -78,8 +78,8 @@ def _where(report, regions, f) -> str:
         which = "dynamic shared" if report["n_names"] else "shared"
         return f"byte {offset} of the {which} memory"
     if 0 <= index < len(regions):
-        what = faults.element(regions[index], offset)
-        return f"{what['name']}[{what['at']}]"
+        touched = faults.element(regions[index], offset)
+        return f"{touched.name}[{touched.at}]"
     return ""
 
 
@@ -97,6 +97,11 @@ def _pair(f, lines) -> dict:
     }
 
 
+def _at(line: int | None) -> str:
+    """Where no line is known, as on a machine without addr2line, that is said."""
+    return f"in line {line}" if line else "in a line that isn't known"
+
+
 _VERBS = {1: ("writes", "reads"), 2: ("reads", "writes"), 3: ("writes", "writes too")}
 
 
@@ -107,8 +112,8 @@ def _race(f, where, lines) -> Finding:
     first, second = _VERBS[int(f["how"])]
     same = bool(f["same"])
     message = (
-        f"Race on {where}: thread {pair['other_thread']} {first} it in line "
-        f"{pair['other_line']}, thread {pair['thread']} {second} in line {pair['line']}, and no "
+        f"Race on {where}: thread {pair['other_thread']} {first} it {_at(pair['other_line'])}, "
+        f"thread {pair['thread']} {second} {_at(pair['line'])}, and no "
         f"barrier stands between (block {pair['block']})."
     )
     if same:
@@ -119,8 +124,8 @@ def _race(f, where, lines) -> Finding:
 def _too_early(f, where, pair) -> Finding:
     does = "writes" if int(f["how"]) & 2 else "reads"
     message = (
-        f"Race on {where}: thread {pair['thread']} {does} it in line {pair['line']} while the "
-        f"copy that thread {pair['other_thread']} began in line {pair['other_line']} is under way "
+        f"Race on {where}: thread {pair['thread']} {does} it {_at(pair['line'])} while the "
+        f"copy that thread {pair['other_thread']} began {_at(pair['other_line'])} is under way "
         f"(block {pair['block']}). Its group must be waited for before a __syncthreads() in "
         "between, and who still reads the old content needs one before the copy begins."
     )
@@ -132,9 +137,9 @@ def _cross(f, where, lines) -> Finding:
     first, second = _VERBS[int(f["how"])]
     same = bool(f["same"])
     message = (
-        f"Blocks clash on {where}: block {pair['other_block']} {first} it in line "
-        f"{pair['other_line']}, block {pair['block']} {second} in line {pair['line']}. Blocks run "
-        "in any order and at once; give each its own place, or use an atomic."
+        f"Blocks clash on {where}: block {pair['other_block']} {first} it "
+        f"{_at(pair['other_line'])}, block {pair['block']} {second} {_at(pair['line'])}. "
+        "Blocks run in any order and at once; give each its own place, or use an atomic."
     )
     return Finding("cross-block", message, where=where, harmless=same, **pair)
 
@@ -144,7 +149,7 @@ def _uninitialised(f, where, lines) -> Finding:
     for key in ("other_line", "other_thread", "other_block"):
         pair.pop(key)
     message = (
-        f"Thread {pair['thread']} of block {pair['block']} reads {where} in line {pair['line']} "
+        f"Thread {pair['thread']} of block {pair['block']} reads {where} {_at(pair['line'])} "
         "before any thread has written it."
     )
     return Finding("uninitialised", message, where=where, **pair)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from pathlib import Path
 
 import torch
@@ -215,6 +216,8 @@ def _geometry(value) -> tuple[Three, Three, int]:
     if not isinstance(value, tuple) or len(value) not in (2, 3):
         raise TypeError("a launch needs [grid, block] or [grid, block, bytes of shared memory]")
     shared = value[2] if len(value) == 3 else 0
-    if not isinstance(shared, int):
-        raise TypeError(f"bytes of shared memory must be a whole number, not {shared!r}")
+    try:
+        shared = index(shared)
+    except TypeError:
+        raise TypeError(f"bytes of shared memory must be a whole number, not {shared!r}") from None
     return limits.triple(value[0], "grid"), limits.triple(value[1], "block"), shared

@@ -87,7 +87,7 @@ REPORT = _struct(
     ("events", EVENT, MAX_EVENTS),
     ("text", "u1", MAX_TEXT),
 )
-# How many entries of each table are in use.
 OFFSET = {name: at for name, (_, at, *_) in (REPORT.fields or {}).items()}
+# Which field says how many entries of a table are in use.
 COUNTS = {"sites": "n_sites", "names": "n_names", "events": "n_events", "text": "text_length"}
 assert REQUEST.itemsize <= REPORT_AT

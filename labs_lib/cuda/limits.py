@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import index
 
 from labs_lib.arithmetic.occupancy import MULTIPROCESSORS
 from labs_lib.cuda.errors import LaunchError
@@ -34,8 +35,8 @@ def triple(value, name: str) -> tuple[int, int, int]:
     """A grid or block as three numbers; an int or a shorter tuple is filled with ones."""
     parts = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     try:
-        numbers = tuple(p.__index__() for p in parts)
-    except AttributeError:
+        numbers = tuple(map(index, parts))
+    except TypeError:
         raise LaunchError(f"{name}={value!r}: whole numbers are needed") from None
     if not 1 <= len(numbers) <= 3 or any(n < 0 for n in numbers):
         raise LaunchError(f"{name}={value!r}: give one to three numbers, none below 0")

@@ -32,7 +32,7 @@ def _look_up(library: Path, addresses: list[int], length: int) -> dict[int, int 
     done = subprocess.run(
         [*command, *(hex(a) for a in wanted)], capture_output=True, text=True, check=False
     )
-    current, name = None, None
+    current = None
     for text in done.stdout.splitlines():
         if text.startswith("0x") and ":" not in text:
             current = int(text, 16)

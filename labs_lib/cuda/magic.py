@@ -97,6 +97,13 @@ def _options(words: list[str]) -> tuple[str | None, str | None, str | None]:
                 raise quiet(LaunchError(f"%%cuda {option} needs a name, as in {option} {example}"))
             found[option] = words[at + 1]
             del words[at : at + 2]
+    if any(not word.isidentifier() for word in words) or len(words) > 1:
+        raise quiet(
+            LaunchError(
+                f"%%cuda takes --arch, --only, --traced and one name for the module, not "
+                f"{' '.join(words)}"
+            )
+        )
     return found.get("--arch"), found.get("--only"), words[0] if words else None
 
 

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from labs_lib.cuda.tiles import BLOCKS, NOBODY, THREADS, Tiles
+from labs_lib.cuda.words import many, place_words
 from labs_lib.plots.grids import heatmap
-from labs_lib.plots.style import COLOUR_MAP, COLOURS, FAINT, INK, figure, look
+from labs_lib.plots.style import COLOUR_MAP, COLOURS, FAINT, figure, ink_on, look
 
 ACROSS, WIDTH, WORDS = 3, 3.6, 1.4  # panels in a row; inches of one, and of the words around it
 LETTERS = 36  # of a title's line
@@ -65,7 +66,7 @@ def draw(trace, *, block: tuple[int, ...] | None = None, into: Figure | None = N
         for ax, panel in zip(axes, shown, strict=True):
             tiles = trace.tiles[panel.name]
             paint = _paint_reads if panel.what == "read" else _paint_writes
-            paint(ax, tiles, trace)
+            paint(ax, tiles)
             _frame(ax, trace, tiles, panel.what, chosen)
             _name_axes(ax, tiles, panel)
         into.suptitle(_headline(trace, chosen, bool(shown)), x=0.01, ha="left", fontsize=11)
@@ -74,12 +75,12 @@ def draw(trace, *, block: tuple[int, ...] | None = None, into: Figure | None = N
 
 def _headline(trace, chosen, any_shown: bool) -> str:
     blocks, threads = (int(np.prod(size)) for size in (trace.grid, trace.block))
-    words = f"{trace.kernel}: {_count(blocks, 'block')} of {_count(threads, 'thread')}"
+    words = f"{trace.kernel}: {many(blocks, 'block')} of {many(threads, 'thread')}"
     if not any_shown:
         return f"{words} touch no tensor"
     if chosen is None:
         return words
-    return f"{words}; framed: block {_place(chosen, trace.grid)}, thin: its first warp"
+    return f"{words}; framed: block {place_words(chosen, trace.grid)}, thin: its first warp"
 
 
 def _title_read(tiles: Tiles) -> str:
@@ -130,7 +131,7 @@ def _note(trace, tiles: Tiles, what: str) -> str:
     return "\n".join(filter(None, [first, ", ".join(more)]))
 
 
-def _paint_reads(ax: Axes, tiles: Tiles, trace) -> None:
+def _paint_reads(ax: Axes, tiles: Tiles) -> None:
     mean = _mean(tiles.reads, tiles)
     whole = bool((mean == mean.round()).all())
     text = f"{mean.max():.0f}" if whole else f"{mean.max():.1f}"
@@ -143,7 +144,7 @@ def _paint_reads(ax: Axes, tiles: Tiles, trace) -> None:
         _bar(ax, ax.images[0], "times read")
 
 
-def _paint_writes(ax: Axes, tiles: Tiles, trace) -> None:
+def _paint_writes(ax: Axes, tiles: Tiles) -> None:
     """Colours and numbers are blocks; where one block writes all, threads."""
     block, thread = np.array(tiles.block), np.array(tiles.thread)
     one = len(set(block[block >= 0].tolist())) <= 1
@@ -177,8 +178,7 @@ def _bar(ax: Axes, picture, label: str) -> None:
 
 
 def _number(ax: Axes, x: float, y: float, value: object, share: float) -> None:
-    red, green, blue, _ = matplotlib.colormaps[COLOUR_MAP](share)
-    ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
+    ink = ink_on(matplotlib.colormaps[COLOUR_MAP](share))
     ax.text(x, y, f"{value}", ha="center", va="center", color=ink, fontsize=8)
 
 
@@ -251,15 +251,5 @@ def _block(trace, block):
     return chosen
 
 
-def _place(block, grid) -> str:
-    """A block's place as text, with as many numbers as the grid has dimensions."""
-    used = max((i + 1 for i, size in enumerate(grid) if size > 1), default=1)
-    return str(block[0]) if used == 1 else str(tuple(block[:used]))
-
-
 def _times(n: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(n, f"{n:,} times")
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"

@@ -10,6 +10,8 @@ from labs_lib.cuda.tokens import Token, closing, closing_angle, join, split, tok
 
 QUALIFIERS = {"const", "volatile", "__restrict__", "__restrict", "restrict", "struct", "register"}
 QUALIFIERS |= {"__grid_constant__"}
+WITH_ARGUMENTS = {"__launch_bounds__", "__attribute__", "alignas", "__cluster_dims__"}
+BUILT_IN = {"int", "float", "double", "char", "short", "long", "unsigned", "signed", "bool"}
 
 
 @dataclass(frozen=True)
@@ -100,17 +102,7 @@ def _signature(tokens: list[Token], at: int, aliases: dict[str, str]) -> Signatu
     i = at + 1
     while i < len(tokens) and tokens[i].text != "(":
         i += 1
-        if (
-            i < len(tokens)
-            and tokens[i].text == "("
-            and tokens[i - 1].text
-            in (
-                "__launch_bounds__",
-                "__attribute__",
-                "alignas",
-                "__cluster_dims__",
-            )
-        ):
+        if i < len(tokens) and tokens[i].text == "(" and tokens[i - 1].text in WITH_ARGUMENTS:
             i = closing(tokens, i) + 1
     if i >= len(tokens):
         raise CompileError("a __global__ function has no parameter list", line=tokens[at].line)
@@ -155,6 +147,7 @@ def _parameter(piece: list[Token], number: int, aliases: dict[str, str]) -> Para
     named = len(plain) > 1 and re.match(r"[A-Za-z_]", plain[-1]) and plain[-1] not in BUILT_IN
     name = plain.pop() if named else f"argument {number}"
     kind = " ".join(plain).replace(" < ", "<").replace(" >", ">").replace(" :: ", "::")
+    kind = kind.removeprefix("std::")
     for _ in range(8):
         if kind not in aliases:
             break
@@ -166,9 +159,6 @@ def _parameter(piece: list[Token], number: int, aliases: dict[str, str]) -> Para
     if stars > 1:
         raise CompileError(f"{name} is a pointer to pointers; a kernel takes tensors and scalars.")
     return Parameter(name, kind, bool(stars), const)
-
-
-BUILT_IN = {"int", "float", "double", "char", "short", "long", "unsigned", "signed", "bool"}
 
 
 def _aliases(tokens: list[Token]) -> dict[str, str]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import textwrap
 
+from labs_lib.cuda.words import many
+
 
 def table(trace) -> str:
     """The trace as a table of at most 100 columns."""
     blocks = trace.grid[0] * trace.grid[1] * trace.grid[2]
     threads = trace.block[0] * trace.block[1] * trace.block[2]
-    parts = [f"{trace.kernel}: {blocks:,} blocks of {threads:,} threads, {trace.arch}"]
+    parts = [f"{trace.kernel}: {many(blocks, 'block')} of {many(threads, 'thread')}, {trace.arch}"]
     rows = [
         [name, *(f"{n:,}" for n in (t.read, t.written, t.atomic))]
         for name, t in [*trace.tensors.items(), ("shared memory", trace.shared)]
     ]
     parts.append(_grid(["", "bytes read", "bytes written", "atomic"], rows))
-    parts.append(f"shared memory {trace.shared_bytes:,} bytes a block, {trace.barriers:,} barriers")
+    barriers = many(trace.barriers, "barrier")
+    parts.append(f"shared memory {trace.shared_bytes:,} bytes a block, {barriers}")
     if trace.lines:
         head = ["line", "what", "where", "bytes", "per warp", "", "source"]
         parts.append(_grid(head, [_line(trace, line) for line in trace.lines]))
     if trace.grouped_blocks < blocks and trace.lines:
-        parts.append(f"per warp: measured on the first {trace.grouped_blocks:,} blocks")
+        parts.append(f"per warp: measured on the first {many(trace.grouped_blocks, 'block')}")
     parts += [_finding(f) for f in trace.findings] or ["Nothing wrong was found."]
     return "\n\n".join(parts)
 

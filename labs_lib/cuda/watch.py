@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
 
 from labs_lib.cuda.errors import LaunchError
 from labs_lib.cuda.layout import MAX_EVENTS, MAX_WATCHED
@@ -42,14 +43,21 @@ def most_events(wanted: int | None, blocks: int) -> int:
     blocks = max(1, blocks)
     if wanted is None:
         return DEFAULT_EVENTS // blocks
-    if not isinstance(wanted, int) or wanted < 1:
+    try:
+        most = index(wanted)
+    except TypeError:
+        most = 0
+    if most < 1:
         raise LaunchError(f"most={wanted!r}: how many accesses of a block to keep, from 1 on")
-    return min(wanted, MAX_EVENTS // blocks)
+    return min(most, MAX_EVENTS // blocks)
 
 
 def _block(given) -> tuple[int, int, int]:
-    parts = tuple(given) if isinstance(given, Iterable) else (given,)
-    if not 1 <= len(parts) <= 3 or any(not isinstance(p, int) or p < 0 for p in parts):
+    try:
+        parts = tuple(map(index, given if isinstance(given, Iterable) else (given,)))
+    except TypeError:
+        parts = ()
+    if not 1 <= len(parts) <= 3 or min(parts) < 0:
         raise LaunchError(f"block={given!r}: give one to three whole numbers, none below 0")
     x, y, z = (*parts, 0, 0)[:3]
     return x, y, z

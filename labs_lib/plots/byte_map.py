@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from .style import COLOUR_MAP, INK, axes_for, look, numbers
+from .style import COLOUR_MAP, axes_for, ink_on, look, numbers
 
 SMALLEST_LABELLED = 1 / 48
 """A run narrower than this share of the picture carries no number."""
@@ -80,9 +80,7 @@ def _runs(owner: np.ndarray) -> list[tuple[int, int, int]]:
 
 def _inks(n_head: int) -> list[str]:
     """Return for each head the ink, white or dark, that stands out on the head's colour."""
-    shades = matplotlib.colormaps[COLOUR_MAP](np.linspace(0, 1, n_head))[:, :3]
-    luminance = np.power(shades, 2.2) @ [0.2126, 0.7152, 0.0722]
-    return ["white" if light < 0.18 else INK for light in luminance]
+    return [ink_on(shade) for shade in matplotlib.colormaps[COLOUR_MAP](np.linspace(0, 1, n_head))]
 
 
 def _number(ax: Axes, x: float, y: float, head: int, ink: str) -> None:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from .style import COLOUR_MAP, FAINT, INK, axes_for, look, numbers
+from .style import COLOUR_MAP, FAINT, axes_for, ink_on, look, numbers
 
 MOST_NUMBERS = 200
 MOST_TICKS = 16
@@ -96,12 +96,10 @@ def _write_numbers(ax, grid, shown, colour_map, norm, decimals) -> None:
     size = 9 if grid.shape[1] <= 10 else 7
     for row, column in np.argwhere(shown):
         value = float(grid[row, column])
-        red, green, blue, _ = colour_map(norm(value))
-        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
         text = f"{value:.{decimals}f}"
         text = text.removeprefix("-") if float(text) == 0 else text
-        colour = "white" if dark else INK
-        ax.text(column, row, text, ha="center", va="center", color=colour, fontsize=size)
+        ink = ink_on(colour_map(norm(value)))
+        ax.text(column, row, text, ha="center", va="center", color=ink, fontsize=size)
 
 
 def _name_axis(ax: Axes, which: str, name: str, labels: Sequence[str] | None, count: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,12 @@ _LOOK: dict[RcKeyType, Any] = {
     "hatch.color": "#8c8c8c",
     "image.cmap": COLOUR_MAP,
 }
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """White or INK, whichever stands out more on a colour [red, green, blue, ...] from 0 to 1."""
+    luminance = np.power(colour[:3], 2.2) @ [0.2126, 0.7152, 0.0722]
+    return "white" if luminance < 0.18 else INK
 
 
 def look() -> AbstractContextManager[None]:

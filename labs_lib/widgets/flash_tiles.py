@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from ..cuda.words import many
 from ..plots.style import COLOURS, FAINT, INK
 from .explorer import Explorer
 from .knobs import choice, head_knobs, slider, steps
@@ -162,7 +163,7 @@ def _sentence(tiling: Tiles, at: int, n_head: int) -> str:
         where = f"Queries from {i * tiling.block_q} on meet keys from {j * tiling.block_k} on"
     ratio = tiling.crossing_whole / tiling.crossing
     return (
-        f"{n_head} head{'s' if n_head > 1 else ''} of {tiling.head_dim}. {where}{skipped}. "
+        f"{many(n_head, 'head')} of {tiling.head_dim}. {where}{skipped}. "
         f"On the chip: {sum(tiling.on_chip.values()) / 2**10:.4g} KiB.\n"
         f"{tiling.crossed(at) / 1e6:.3g} MB have crossed, {tiling.crossing / 1e6:.3g} MB a head "
         f"will; whole matrices move {ratio:.2g} times as much."

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..cuda.words import many
 from ..plots.grids import heatmap
 from ..plots.rows import split_bar
 from .explorer import Explorer
@@ -47,7 +48,7 @@ def _draw(
     blocks, head_dim = blocks_of(n_head, batch, tokens, grid), d_model // n_head
     upper, lower = figure.subplots(2, 1, height_ratios=(5, 1))
     busy = min(blocks, gpu)
-    _draw_sms(upper, blocks, gpu, f"{_many(blocks, 'block')} on {gpu} SMs: {busy / gpu:.1%} busy")
+    _draw_sms(upper, blocks, gpu, f"{many(blocks, 'block')} on {gpu} SMs: {busy / gpu:.1%} busy")
     filled = math.ceil(head_dim / PIECE) * PIECE
     split_bar(
         filled,
@@ -85,16 +86,12 @@ def _sentence(blocks: int, sms: int, heads: int, head_dim: int, filled: int) -> 
     if blocks < sms:
         told = f"{sms - blocks} of {sms} SMs have nothing to do."
     elif blocks % sms == 0:
-        told = f"Each SM has {_many(rounds, 'block')}."
+        told = f"Each SM has {many(rounds, 'block')}."
     else:
         told = f"{blocks % sms} SMs have {rounds} blocks each, the others {rounds - 1}."
     waste = filled - head_dim
     zeros = f"{waste} zeros fill it up" if waste else "nothing to fill up"
     return (
-        f"{_many(heads, 'head')} of all texts make {_many(blocks, 'block')}. {told} "
-        f"head_dim {head_dim}: {_many(filled // PIECE, 'piece')} of {PIECE}, {zeros}."
+        f"{many(heads, 'head')} of all texts make {many(blocks, 'block')}. {told} "
+        f"head_dim {head_dim}: {many(filled // PIECE, 'piece')} of {PIECE}, {zeros}."
     )
-
-
-def _many(n: int, word: str) -> str:
-    return f"{n:,} {word}" + ("s" if n != 1 else "")

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ..cuda.accesses import SECTOR, WORD, Request
+from ..cuda.words import many
 from ..plots.memory_rows import FEWEST_ROWS, WORDS, memory_rows
 from ..plots.style import COLOURS, INK
-from .kernel_words import counted
 
 LETTERS = 104  # of a line of the source
 
@@ -58,15 +58,12 @@ def _draw_banks(ax: Axes, request: Request) -> None:
 
 
 def _title(request: Request) -> str:
-    lanes, verb = (
-        len(request.lanes),
-        {"read": "read", "write": "write"}.get(request.site.what, "add"),
-    )
-    who = "One lane" if lanes == 1 else f"{lanes} lanes"
-    verb += "s" if lanes == 1 else ""
+    lanes = len(request.lanes)
+    verb = {"read": "read", "write": "write"}.get(request.site.what, "add")
+    who, verb = ("One lane", f"{verb}s") if lanes == 1 else (f"{lanes} lanes", verb)
     if not request.site.shared:
-        return f"{who} {verb} {request.site.name}: {counted(len(request.sectors), 'sector')}"
-    return f"{who} {verb} {request.site.name}: {counted(request.passes, 'pass')}"
+        return f"{who} {verb} {request.site.name}: {many(len(request.sectors), 'sector')}"
+    return f"{who} {verb} {request.site.name}: {many(request.passes, 'pass')}"
 
 
 def _draw_source(ax: Axes, source: str, line: int | None, around: int) -> None:

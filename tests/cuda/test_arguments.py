@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -102,3 +103,23 @@ def test_calling_without_a_geometry_says_how(good):
         k(*good)
     with pytest.raises(TypeError, match="grid, block"):
         k[1](*good)
+
+
+def test_sizes_may_be_whole_numbers_of_any_kind(make):
+    k = make("extern __shared__ float s[]; s[0] = n; x[blockIdx.x] = s[0];")
+    x, two = torch.zeros(2), np.int64(2)
+    k[two, torch.tensor(1), np.int32(8)](x, two)
+    assert x.tolist() == [2, 2]
+    assert k.trace.steps(block=np.int64(1), most=np.int64(3))[two, 1, 4](x, 1).log.blocks
+    with pytest.raises(cuda.LaunchError, match="whole numbers are needed"):
+        k[torch.tensor(1.5), 1]
+    with pytest.raises(TypeError, match=r"whole number, not 8\.0"):
+        k[1, 1, 8.0]
+
+
+def test_types_of_std_are_known_by_their_plain_names(make):
+    params = "std::int32_t* x, std::size_t n, std::int16_t m"
+    k = make("x[0] = n + (int)m;", params, "#include <cstdint>")
+    x = torch.zeros(1, dtype=torch.int32)
+    k[1, 1](x, 40, 2)
+    assert x.item() == 42

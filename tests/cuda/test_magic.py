@@ -42,6 +42,15 @@ def test_a_compiler_error_is_shown_without_a_traceback(shell, capsys):
     assert "one" not in shell.user_ns
 
 
+@pytest.mark.parametrize("words", ["--trace", "one two", "--arch=sm_90", "my-kernels"])
+def test_words_that_mean_nothing_are_refused_before_anything_is_built(shell, capsys, words):
+    assert not shell.run_cell(f"%%cuda {words}\n{CELL}").success
+    shown = capsys.readouterr()
+    text = shown.out + shown.err
+    assert "%%cuda takes --arch, --only, --traced" in text and f"not {words}" in text
+    assert "one" not in shell.user_ns
+
+
 def test_an_option_without_a_value_is_told(shell, capsys):
     assert not shell.run_cell("%%cuda --arch\n" + CELL).success
     assert "--arch sm_90" in capsys.readouterr().out

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from labs_lib import cuda
+from labs_lib.cuda import lines
 
 WRONG = {
     # kind: (body, line, other line); the body starts in line 3
@@ -166,6 +167,13 @@ def test_no_alarm_on_a_clean_kernel(clean, name):
     x, y = torch.arange(192.0), torch.zeros(192)
     trace = clean[name][0].trace[3, 64](x, y)
     assert trace.clean and not trace.findings, trace
+
+
+def test_where_no_line_can_be_told_that_is_said(make, monkeypatch):
+    monkeypatch.setattr(lines.shutil, "which", lambda program: None)  # macOS has no addr2line
+    k = make("__shared__ float s[64];\ns[threadIdx.x] = x[0];\nx[1] = s[63 - threadIdx.x];")
+    (found, *_) = k.trace.totals[1, 64](torch.zeros(64), 0).findings
+    assert found.line is None and "in a line that isn't known" in found.message
 
 
 def test_equal_values_written_by_two_threads_are_a_note(make):
