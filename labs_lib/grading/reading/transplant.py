@@ -20,8 +20,8 @@ from ...cuda.tokens import tokenize
 from ...notebook.bindings import MAX_CHARS, cuda_text, is_cuda, kernel_names
 from ...notebook.cells import KEY, exercise_name, role
 from ...notebook.matching import Answer, Piece
+from ..run.runner import CHECK_TAG
 
-CHECK_TAG = "nbval-check-output"
 MARKERS = (
     "NBVAL_IGNORE_OUTPUT",
     "NBVAL_CHECK_OUTPUT",

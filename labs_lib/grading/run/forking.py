@@ -84,8 +84,6 @@ def reap() -> None:
 
 def _import() -> None:
     """Load all that a run loads, so that a fork has nothing left to import."""
-    # Seconds for a format that no notebook uses; see start.py.
-    sys.modules["rfc3987_syntax"] = None  # ty: ignore[invalid-assignment]  # None: can't be imported
     import nbformat
     from jupyter_client.provisioning import KernelProvisionerFactory
 

@@ -76,8 +76,7 @@ def _setup_file(file: IPyNbFile) -> None:
 def _prepare(item: IPyNbCell, plan: dict[str, Any]) -> Cell:
     labs = item.cell.metadata.get("labs", {})
     role = labs.get("role", "demo")
-    check = role == "check" and plan["compare"]
-    item.options = {"check": check, "skip": False, "check_exception": False}
+    item.options = {"check": role == "check", "skip": False, "check_exception": False}
     item.cell.execution_count = 1
     expected = plan["expected"].get(str(item.cell_num), [])
     item.cell.outputs = [nbformat.from_dict(output) for output in expected]

@@ -25,7 +25,6 @@ from labs_lib.grading.run.records import CellRun
 from labs_lib.grading.run.warm import NoAnswer, Warm, steady_environment
 from labs_lib.grading.sandbox import Policy, level, write_kernelspec
 
-START = Path(__file__).with_name("start.py")
 CHECK_TAG = "nbval-check-output"
 ATTEMPTS = 2  # a failure of the machine is tried once more
 MARGIN_S = 30.0  # what starting pytest and ending everything may take besides
@@ -36,14 +35,12 @@ def run_notebook(
     *,
     policy: Policy,
     out: Path,
-    compare: bool = True,
     warm: Warm | None = None,
 ) -> list[CellRun]:
     """Run one prepared notebook behind the fence and return a `CellRun` for each code cell.
 
     Code cells carry `labs: {exercise, role}` in their metadata, with the roles setup, answer,
     check and demo; check cells carry the tag nbval-check-output and the outputs to compare with.
-    `compare=False` runs the checks without comparing: their stdout is then what to expect.
     `warm` makes it soon: pytest and the kernels are forked. After a failure of the machine all is
     started from nothing.
     `out` receives cells.jsonl (as it goes), junit.xml and pytest.log; no expected value lies in
@@ -52,8 +49,7 @@ def run_notebook(
     if not isinstance(notebook, nbformat.NotebookNode):
         notebook = nbformat.read(notebook, as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    if compare:
-        _require_prepared(cells)
+    _require_prepared(cells)
     out = Path(out).absolute()
     out.mkdir(parents=True, exist_ok=True)
     results = out / "cells.jsonl"
@@ -61,7 +57,7 @@ def run_notebook(
     for attempt in range(1, ATTEMPTS + 1):
         found = level(policy)
         records.append(results, "attempt", number=attempt, **found._asdict())
-        ended = _run_once(notebook, policy, out, compare, warm if attempt == 1 else None)
+        ended = _run_once(notebook, policy, out, warm if attempt == 1 else None)
         runs = _complete(cells, out, ended)
         if all(run.status != "infrastructure" for run in runs):
             break
@@ -82,7 +78,7 @@ def _require_prepared(cells: list[nbformat.NotebookNode]) -> None:
 
 
 def _run_once(
-    notebook: nbformat.NotebookNode, policy: Policy, out: Path, compare: bool, warm: Warm | None
+    notebook: nbformat.NotebookNode, policy: Policy, out: Path, warm: Warm | None
 ) -> str | None:
     """Run pytest in a clean private folder; what went wrong with it, or None."""
     limits = policy.limits
@@ -95,7 +91,6 @@ def _run_once(
             "limits": asdict(limits),
             "results": str(out / "cells.jsonl"),
             "expected": _expected(notebook),
-            "compare": compare,
         }
         run = _cold if warm is None else warm.run
         seconds = limits.notebook_s + 2 * limits.startup_s + MARGIN_S
@@ -128,7 +123,7 @@ def _cold(
     asked = arguments(notebook.parent)
     with open(log, "w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            [sys.executable, "-P", str(START), *asked, f"--junitxml={report}", str(notebook)],
+            [sys.executable, "-P", "-m", "pytest", *asked, f"--junitxml={report}", str(notebook)],
             cwd=notebook.parent,
             env=environment,
             stdin=subprocess.PIPE,
