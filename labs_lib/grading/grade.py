@@ -26,6 +26,7 @@ from .reports.own import own_reports
 from .reports.report import Report, Row
 from .run.warm import shared
 from .sandbox import Limits
+from .sandbox.levels import BUBBLEWRAP
 
 
 def grade(
@@ -84,6 +85,8 @@ def grade(
     finished = extras.finish(bare, courses)
     reports.write(finished, out)
     _say_what_to_know(progress, results, left_out, out)
+    if keys.level_name != BUBBLEWRAP:
+        progress.say(f"to be known: {keys.fence}")
     progress.say(_summary(finished, out, results.taken))
     return finished
 

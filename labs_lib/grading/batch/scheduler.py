@@ -85,7 +85,9 @@ class Cluster:
     """
 
     def __init__(self, address: str) -> None:
-        """Raises UsageError without the package `distributed`, or if nobody answers there."""
+        """Raises UsageError for what is no address, without the package `distributed`, or if nobody
+        answers there."""
+        _require_address(address)
         try:
             import distributed
         except ImportError as error:
@@ -94,7 +96,7 @@ class Cluster:
             ) from error
         try:
             self._client = distributed.Client(address, timeout=CONNECT_S)
-        except (OSError, ValueError, TimeoutError) as error:
+        except Exception as error:  # of any kind: of sockets, of the protocol, of TLS's settings
             raise UsageError(f"no Dask scheduler answers at {address} ({error})") from error
         self.address = address
         self.workers = sum(self._client.nthreads().values())
@@ -158,6 +160,16 @@ class Cluster:
             if name not in self._parcels:
                 self._parcels[name] = self._client.submit(_same, Parcel.of(key), pure=False)
             return self._parcels[name]
+
+
+def _require_address(address: str) -> None:
+    """Refuse at once what has no port: a client would try for a while."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise UsageError(
+            f"--scheduler {address!r} is no address; give it as Dask tells it, such as "
+            "tcp://192.168.0.7:8786"
+        )
 
 
 def _same(parcel: Parcel) -> Parcel:
