@@ -1,6 +1,6 @@
 """What a class adds to a bare run: rosters, deadlines, marks by hand, exports, similarity.
 
-`prepare` stands before the run and `finish` behind it; neither runs a line of a student's code, and
+`collect` stands before the run and `finish` behind it; neither runs a line of a student's code, and
 what a run finds doesn't depend on them, but for which attempt is looked at.
 """
 

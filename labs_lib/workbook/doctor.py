@@ -200,7 +200,7 @@ def _models() -> Row:
     if missing:
         names = " and ".join(what.title for what in missing)
         size = sum(what.size for what in missing) / 1e6
-        how = f"`labs models get` fetches {size:.0f} MB; labs 06 and 08 go on without"
+        how = f"`labs models get` fetches {size:.0f} MB; every lab goes on without"
         return Row("models", OPTIONAL, f"{names} not here", how)
     size = sum(one.bytes for one in found) / 1e6
     names = " and ".join(one.entry.title for one in found)
