@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..exercises.kernels import drawn
+from ..exercises.inputs import rules_drawn_from
 from ..exercises.kit import Exercise, Measured, Rule
 from . import kernel_mistakes, kernels, mistakes
 from .compare import difference
@@ -119,7 +119,7 @@ def rules_kept(
     A function's rules come with what it returned meanwhile; `prepared` is applied to each argument.
     """
     kept = {}
-    with untouched_random_state(), quiet(), drawn(seed):
+    with untouched_random_state(), quiet(), rules_drawn_from(seed):
         for rule in exercise.rules:
             try:
                 kept[rule.name] = _measured(rule, exercise, program, prepared)

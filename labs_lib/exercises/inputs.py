@@ -1,4 +1,4 @@
-"""Inputs for cases: uniform numbers of numpy's PCG64, equal on every machine.
+"""Inputs for cases and rules: uniform numbers of numpy's PCG64, equal on every machine.
 
 Heads, tokens and widths are chosen so that they never hide a bug: three heads, seven tokens,
 distinct q, k and v of standard deviation 2.
@@ -7,10 +7,15 @@ distinct q, k and v of standard deviation 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 import torch
 from torch import Tensor
+
+_RULE_SEED: ContextVar[int] = ContextVar("seed of rules", default=0)
 
 
 def uniform(
@@ -55,3 +60,34 @@ def qkv(
     k = uniform(rng, batch, n_head, seq_k, head_dim, std=std, dtype=dtype)
     v = uniform(rng, batch, n_head, seq_k, v_dim, std=std, dtype=dtype)
     return q, k, v
+
+
+def causal_pairs(seq_q: int, seq_k: int) -> Tensor:
+    """Which keys a query may attend to, the last query being the newest token: [seq_q, seq_k]."""
+    return torch.ones(seq_q, seq_k, dtype=torch.bool).tril(seq_k - seq_q)
+
+
+def own_masks(rng: np.random.Generator, seq: int) -> Tensor:
+    """A mask for each of two sequences, [2, 1, seq, seq]; every query may attend to itself."""
+    free = torch.from_numpy(rng.random((2, 1, seq, seq)) < 0.5)
+    return free | torch.eye(seq, dtype=torch.bool)
+
+
+@contextmanager
+def rules_drawn_from(seed: int) -> Generator[None]:
+    """Inside of it rules draw their inputs, and their launches, from this seed."""
+    token = _RULE_SEED.set(seed)
+    try:
+        yield
+    finally:
+        _RULE_SEED.reset(token)
+
+
+def rule_seed() -> int:
+    """The seed that rules draw from; 0 outside of `rules_drawn_from`."""
+    return _RULE_SEED.get()
+
+
+def rule_generator(number: int) -> np.random.Generator:
+    """What draws a rule's inputs: new ones in each run, since what is returned for them counts."""
+    return np.random.Generator(np.random.PCG64([rule_seed(), number]))

@@ -102,12 +102,11 @@ def bank_rule(
     text: str,
     broken: str,
     launch: Callable[[], Launch],
-    at_most: float = 1.0,
 ) -> Rule:
-    """A rule on bank conflicts: passes through shared memory for each one that is needed.
+    """A rule on bank conflicts: shared memory takes no pass more than are needed.
 
-    The line that is worst counts; 1 is free of conflicts. In `broken`, `{passes}` is its figure and
-    `{worst}` its number in the cell.
+    The line that is worst counts. In `broken`, `{passes}` is what it takes for each that is needed,
+    and `{worst}` its number in the cell.
     """
 
     def measure(trace: Any, planned: Launch) -> dict[str, float]:
@@ -117,7 +116,7 @@ def bank_rule(
         passes, worst = max(found, default=(0.0, 0))
         return {"passes": passes, "worst": worst}
 
-    return trace_rule(name, text, broken, launch, measure, {"passes": at_most})
+    return trace_rule(name, text, broken, launch, measure, {"passes": 1.0})
 
 
 def traced(kernel: Any, planned: Launch) -> Any:

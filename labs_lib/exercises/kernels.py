@@ -7,19 +7,16 @@ the rules of `kernel_rules` what it read, wrote and waited for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from .inputs import rule_seed
 from .kit import TOLERANCES, Case, Exercise, Rule, Tolerance, generator
 
-MOST_CASES = 24
-_SEED: ContextVar[int] = ContextVar("seed", default=0)
 # Sums of a few hundred float32 products, taken in any order.
 KERNEL_TOLERANCES: Mapping[str, Tolerance] = {**TOLERANCES, "float32": Tolerance(1e-4, 2e-5)}
 
@@ -57,21 +54,6 @@ def unwritten(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.full(shape, math.nan, dtype=dtype)
 
 
-@contextmanager
-def drawn(seed: int) -> Generator[None]:
-    """Inside of it `case_launch` and `of_rule` draw from this seed."""
-    token = _SEED.set(seed)
-    try:
-        yield
-    finally:
-        _SEED.reset(token)
-
-
-def of_rule(number: int) -> np.random.Generator:
-    """What draws a rule's inputs: new ones in each run, since what is returned for them counts."""
-    return np.random.Generator(np.random.PCG64([_SEED.get(), number]))
-
-
 def case_launch(
     name: str,
     cases: Callable[[np.random.Generator], Sequence[Case]],
@@ -85,7 +67,7 @@ def case_launch(
     """
 
     def planned() -> Launch:
-        for one in cases(generator(_SEED.get(), name)):
+        for one in cases(generator(rule_seed(), name)):
             if one.name == case:
                 return launch(*one.args, **one.kwargs)
         raise ValueError(f"{name} has no case {case!r}")
@@ -103,11 +85,9 @@ def kernel_exercise(
     rules: tuple[Rule, ...] = (),
     hints: tuple[str, ...] = (),
     forbidden: tuple[str, ...] = (),
-    points: int = 1,
     minutes: int = 20,
     axes: tuple[str, ...] = (),
     tolerances: Mapping[str, Tolerance] = KERNEL_TOLERANCES,
-    symbol: str = "",
 ) -> Exercise:
     """An exercise whose answer is a `%%cuda` cell with a kernel called as the exercise is.
 
@@ -124,11 +104,9 @@ def kernel_exercise(
         rules=rules,
         hints=hints,
         forbidden=forbidden,
-        points=points,
         minutes=minutes,
         axes=axes,
         tolerances=tolerances,
-        symbol=symbol,
     )
     if not stub.startswith("%%cuda\n") or not exercise.parameters:
         raise ValueError(f"{name}: the stub begins with %%cuda and holds {exercise.called}(...)")

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .inputs import uniform
 from .kit import Case
+from .refusals import type_name
 
 _SIZES = ("d_model", "n_head", "head_dim")
 _KEPT = "kept as attributes"
@@ -121,7 +122,7 @@ def call_head_dim(program: Callable[..., Any], case: Case) -> dict[str, Any]:
             "head_dim": 0,
             "of type": "tuple",
         }
-    return {"a legal pair is": "taken", "head_dim": value, "of type": _type(value)}
+    return {"a legal pair is": "taken", "head_dim": value, "of type": type_name(value)}
 
 
 def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
         kept = [name for name in _SIZES if _has(made, name)]
         sizes = {name: getattr(made, name) if name in kept else 0 for name in _SIZES}
         taken = {"a legal setting is": "taken", _KEPT: ", ".join(kept) or _none_in(made)}
-        return taken | {"head_dim is of type": _type(sizes["head_dim"])} | sizes
+        return taken | {"head_dim is of type": type_name(sizes["head_dim"])} | sizes
     refusal, message = _refusal(program, case)
     if case.name not in _WITH_NEIGHBOURS:
         return refusal
@@ -177,7 +178,7 @@ def _has(made: Any, name: str) -> bool:
 
 def _none_in(made: Any) -> str:
     """That nothing is kept; for what no class of a student's makes, such as a dict, its type."""
-    return "none" if hasattr(made, "__dict__") else f"none, for this is of type {_type(made)}"
+    return "none" if hasattr(made, "__dict__") else f"none, for this is of type {type_name(made)}"
 
 
 def _drawn_pair(rng: np.random.Generator) -> tuple[int, int]:
@@ -187,7 +188,7 @@ def _drawn_pair(rng: np.random.Generator) -> tuple[int, int]:
 def _refusal(program: Callable[..., Any], case: Case) -> tuple[dict[str, Any], str]:
     """How a setting was refused, and the message; a TypeError is welcome where a type is wrong."""
     sizes = (*case.args, *case.kwargs.values())
-    wrong_type = any(_type(size) != "int" for size in sizes)
+    wrong_type = any(type_name(size) != "int" for size in sizes)
     try:
         value = program(*case.args, **case.kwargs)
     except ValueError as error:
@@ -213,13 +214,7 @@ def _described(value: Any) -> str:
         value = getattr(value, "head_dim", value)
     except Exception:
         return "an object whose head_dim fails later"
-    return f"a head_dim of {value:g}" if isinstance(value, numbers.Real) else _type(value)
-
-
-def _type(value: Any) -> str:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return "int"
-    return "None" if value is None else type(value).__name__
+    return f"a head_dim of {value:g}" if isinstance(value, numbers.Real) else type_name(value)
 
 
 def _named(width: int, message: str) -> str:

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .inputs import uniform
-from .kernels import of_rule
+from .inputs import causal_pairs, own_masks, rule_generator, uniform
 from .kit import Case
 from .measure import PRODUCTS, operators
 
@@ -58,14 +57,13 @@ def fused_cases(rng: np.random.Generator) -> list[Case]:
         W = [_per_head(rng, 1, d_in, n_head * head_dim, dtype)[0] for _ in range(3)]
         return Case(name, (x, *W, n_head, *mask), grad=grad)
 
-    causal = torch.ones(7, 7, dtype=torch.bool).tril()
     return [
         case("three heads, seven tokens", 7, 12, 3, 4),
-        case("a causal mask", 7, 12, 3, 4, mask=(causal,)),
+        case("a causal mask", 7, 12, 3, 4, mask=(causal_pairs(7, 7),)),
         case("four heads of three that read ten numbers", 5, 10, 4, 3),
-        case("a mask for each sequence", 6, 8, 2, 4, (_own_mask(rng, 6),), torch.float64),
+        case("a mask for each sequence", 6, 8, 2, 4, (own_masks(rng, 6),), torch.float64),
         case("one head", 4, 6, 1, 6),
-        case("gradients", 4, 6, 3, 2, (causal[:4, :4],), torch.float64, grad=True),
+        case("gradients", 4, 6, 3, 2, (causal_pairs(4, 4),), torch.float64, grad=True),
     ]
 
 
@@ -95,7 +93,7 @@ def has_no_loop_over_heads(program: Callable[..., Any]) -> bool:
 
 
 def _counted_work(program: Callable[..., Any], n_head: int) -> int:
-    rng = of_rule(n_head)
+    rng = rule_generator(n_head)
     x, *W = (uniform(rng, *shape) for shape in ((2, 5, 12), (12, 12), (12, 12), (12, 12)))
     counted = operators(program, x, *(w / 12**0.5 for w in W), n_head)
     plain = (*PRODUCTS, "mul", "div", "sum", "exp")
@@ -110,9 +108,3 @@ def _per_head(
     rng: np.random.Generator, n_head: int, d_in: int, head_dim: int, dtype: torch.dtype
 ) -> Tensor:
     return uniform(rng, n_head, d_in, head_dim, std=d_in**-0.5, dtype=dtype)
-
-
-def _own_mask(rng: np.random.Generator, seq: int) -> Tensor:
-    """A mask for each of two sequences, [2, 1, seq, seq]; every query may attend to itself."""
-    free = torch.from_numpy(rng.random((2, 1, seq, seq)) < 0.5)
-    return free | torch.eye(seq, dtype=torch.bool)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .kit import Case
+from .refusals import type_name
 
 _HEADS = ("n_head", "n_kv_head", "head_dim")
 _REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, AssertionError, AttributeError)
@@ -124,9 +125,9 @@ def call_read_config(program: Callable[..., Any], case: Case) -> Any:
         return refused | dict.fromkeys((*_HEADS, "types"), "none")
     if not isinstance(sizes, (tuple, list)) or len(sizes) != 3:
         many = f" of length {len(sizes)}" if isinstance(sizes, (tuple, list)) else ""
-        answered = {"it was": f"answered with {_type(sizes)}{many}, not with three ints"}
+        answered = {"it was": f"answered with {type_name(sizes)}{many}, not with three ints"}
         return answered | dict.fromkeys((*_HEADS, "types"), "none")
-    types = ", ".join(map(_type, sizes))
+    types = ", ".join(map(type_name, sizes))
     return {"it was": "read", **dict(zip(_HEADS, sizes, strict=True)), "types": types}
 
 
@@ -143,7 +144,7 @@ def _refusal(program: Callable[..., Any], case: Case) -> dict[str, Any]:
 def _made(value: Any) -> str:
     if isinstance(value, (tuple, list)) and all(isinstance(n, numbers.Real) for n in value):
         return ", ".join(f"{n:.6g}" for n in value)
-    return _type(value)
+    return type_name(value)
 
 
 def _published_cases() -> list[Case]:
@@ -174,9 +175,3 @@ def _distinct(rng: np.random.Generator, count: int) -> tuple[int, ...]:
     """Different primes of 3 to 19, so that no size can be taken for another or for a product."""
     drawn = rng.permutation(np.array([3, 5, 7, 11, 13, 17, 19]))[:count]
     return tuple(int(n) for n in drawn)
-
-
-def _type(value: Any) -> str:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return "int"
-    return "None" if value is None else type(value).__name__

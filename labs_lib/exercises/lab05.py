@@ -127,10 +127,11 @@ def per_head_contributions(heads, W_O):
 class MultiHeadAttention(torch.nn.Module):
     """Attention of n_head query heads that share n_kv_head key/value heads, n_head by default.
 
-    head_dim is d_model // n_head. The parameters are four matrices without a bias: W_Q and W_O
-    [d_model, d_model], W_K and W_V [d_model, n_kv_head * head_dim]. Query head h uses
-    key/value head h // (n_head // n_kv_head). ValueError when it is made with an n_head that
-    does not divide d_model, or with an n_kv_head below 1 or that does not divide n_head.
+    head_dim is d_model // n_head. The parameters are four matrices without a bias, small random
+    numbers at first: W_Q [d_model, n_head * head_dim], W_K and W_V [d_model, n_kv_head * head_dim],
+    W_O [n_head * head_dim, d_model]. Query head h uses key/value head h // (n_head // n_kv_head).
+    ValueError when it is made with an n_head that does not divide d_model, or with an n_kv_head
+    below 1 or that does not divide n_head.
 
     Keys and values come from context [batch, seq_k, d_model], by default x itself. mask is bool,
     [seq_q, seq_k] or [batch, 1, seq_q, seq_k], True = may attend. x [batch, seq_q, d_model] gives
@@ -163,8 +164,8 @@ class MultiHeadAttention(torch.nn.Module):
             "times W_O. q comes from x; k and v come from context and have n_kv_head heads.\n"
             'given("lab02.split_heads") and given("lab01.scaled_dot_product_attention") help.',
             "Before they meet q, the key/value heads have to be n_head again, neighbours\n"
-            "sharing: heads 0, 0, 1, 1, 2, 2 and never 0, 1, 2, 0, 1, 2. torch has a method for\n"
-            "each of the two; look at what they do to torch.arange(3).",
+            "sharing: heads 0, 0, 1, 1, 2, 2 and never 0, 1, 2, 0, 1, 2. One of repeat and\n"
+            "repeat_interleave does that; look at what they do to torch.arange(3).",
         ),
         minutes=25,
     ),

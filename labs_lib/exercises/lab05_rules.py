@@ -8,8 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from .inputs import uniform, weight
-from .kernels import of_rule
+from .inputs import rule_generator, uniform, weight
 from .measure import Watch, flops
 
 _MOVES = (
@@ -24,7 +23,7 @@ _MOVES = (
 
 def computes_nothing(program: Callable[..., Any]) -> bool:
     """Whether every operator that the program runs on the heads only moves numbers."""
-    heads = uniform(of_rule(5), 2, 3, 4, 5)
+    heads = uniform(rule_generator(5), 2, 3, 4, 5)
     with _Arithmetic() as record:
         program(heads)
     return not record.found
@@ -32,7 +31,7 @@ def computes_nothing(program: Callable[..., Any]) -> bool:
 
 def multiplies_once(program: Callable[..., Any]) -> bool:
     """Whether the program's products take no more operations than one concat @ W_O."""
-    rng = of_rule(5)
+    rng = rule_generator(5)
     heads, W_O = uniform(rng, 2, 4, 5, 3), weight(rng, 12, 10)
     return flops(program, heads, W_O) <= 2 * (2 * 5) * 12 * 10
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .inputs import qkv, uniform, weight
+from .inputs import causal_pairs, qkv, uniform, weight
 from .kit import Case
 
 
@@ -24,8 +24,7 @@ def attention(
     """Attention weights [..., seq_q, seq_k]: softmax of uniform scores, causal or not."""
     scores = uniform(rng, *shape, std=std, dtype=dtype)
     if causal:
-        may = torch.ones(shape[-2:], dtype=torch.bool).tril(shape[-1] - shape[-2])
-        scores = scores.masked_fill(~may, -math.inf)
+        scores = scores.masked_fill(~causal_pairs(*shape[-2:]), -math.inf)
     return scores.softmax(dim=-1)
 
 
@@ -83,8 +82,8 @@ def ablate_cases(rng: np.random.Generator) -> list[Case]:
         q, k, v = qkv(rng, **sizes)
         W_O = weight(rng, q.shape[1] * q.shape[3], d_model, q.dtype)
         seq_q, seq_k = q.shape[2], k.shape[2]
-        may = torch.ones(seq_q, seq_k, dtype=torch.bool).tril(seq_k - seq_q)
-        return Case(name, (q, k, v, W_O, head, *((may,) if causal else ())), grad=grad)
+        mask = (causal_pairs(seq_q, seq_k),) if causal else ()
+        return Case(name, (q, k, v, W_O, head, *mask), grad=grad)
 
     return [
         case("three heads, seven tokens", 1, 12),
@@ -150,8 +149,8 @@ def int8_cases(rng: np.random.Generator) -> list[Case]:
     """x [tokens, channels] and an axis; no number lies near the middle between two integers."""
 
     def case(name, x, axis=None):
-        return Case(name, (_clear_of_halves(x, axis),) if axis is None else
-                    (_clear_of_halves(x, axis), axis))  # fmt: skip
+        x = _clear_of_halves(x, axis)
+        return Case(name, (x,) if axis is None else (x, axis))
 
     wide = uniform(rng, 6, 5) * torch.tensor([0.1, 20.0, 1.0, 3.0, 0.4])
     lone = uniform(rng, 7, 4)

@@ -7,6 +7,7 @@ from . import lab08_latent as latent
 from . import lab08_rules as rules
 from .kit import Exercise, Lab, Rule
 from .lab08_quiz import QUIZ
+from .refusals import call_or_refused
 
 LAB = Lab(
     number=8,
@@ -145,7 +146,7 @@ def grouped_query_attention(q, k, v, mask=None):
     raise NotImplementedError
 ''',
     cases=cases.grouped_cases,
-    call=cases.call_or_refused,
+    call=call_or_refused,
     rules=(
         Rule(
             name="repeats_no_key",
@@ -187,7 +188,7 @@ def mha_to_gqa(W_K, W_V, n_head, n_kv_head):
     raise NotImplementedError
 ''',
     cases=cases.pooling_cases,
-    call=cases.call_or_refused,
+    call=call_or_refused,
     axes=("d_model", "n_kv_head * head_dim"),
     forbidden=("labs_lib.attention.grouped.mha_to_gqa",),
     hints=(

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .inputs import qkv, uniform, weight
+from .inputs import causal_pairs, qkv, uniform, weight
 from .kit import Case
+from .refusals import refusal
 
 
 def turn(t: Tensor, start: int) -> Tensor:
@@ -26,11 +27,6 @@ def turn(t: Tensor, start: int) -> Tensor:
     turned = torch.polar(torch.ones_like(angles), angles)  # [seq, width / 2], complex
     pairs = torch.view_as_complex(t.to(torch.float64).unflatten(-1, (-1, 2)).contiguous())
     return torch.view_as_real(pairs * turned).flatten(-2).to(t.dtype)
-
-
-def causal(seq_q: int, seq_k: int) -> Tensor:
-    """Which keys a query may attend to when the last query is the newest token."""
-    return torch.ones(seq_q, seq_k, dtype=torch.bool).tril(seq_k - seq_q)
 
 
 def cache_cases(rng: np.random.Generator) -> list[Case]:
@@ -83,12 +79,8 @@ def _appended(cache: Any, k: Tensor, v: Tensor) -> dict[str, Any]:
 
 
 def _appended_or_refused(cache: Any, k: Tensor, v: Tensor) -> dict[str, Any]:
-    try:
-        return {"refused with": "no error"} | _appended(cache, k, v)
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        return {"refused with": type(error).__name__, "length": cache.length}
+    refused, appended = refusal(lambda: _appended(cache, k, v))
+    return refused | (appended or {"length": cache.length})
 
 
 def step_cases(rng: np.random.Generator) -> list[Case]:
@@ -190,30 +182,17 @@ def grouped_cases(rng: np.random.Generator) -> list[Case]:
     own[..., 0] = True
     return [
         case("six heads share three", (6, 3), (7, 7)),
-        case("six heads share two, causal", (6, 2), (4, 9), mask=causal(4, 9)),
+        case("six heads share two, causal", (6, 2), (4, 9), mask=causal_pairs(4, 9)),
         case("eight heads share four", (8, 4), (5, 3), dtype=torch.float64),
         case("one new token", (6, 3), (1, 8), v_dim=5),
-        case("one key/value head for all", (5, 1), (3, 6), mask=causal(3, 6)),
-        case("as many as query heads", (3, 3), (7, 7), mask=causal(7, 7)),
+        case("one key/value head for all", (5, 1), (3, 6), mask=causal_pairs(3, 6)),
+        case("as many as query heads", (3, 3), (7, 7), mask=causal_pairs(7, 7)),
         case("a mask for each text and head", (6, 2), (5, 6), mask=own),
         case("as a split left them", (6, 3), (4, 4), strided=True),
         case("gradients", (4, 2), (3, 5), dtype=torch.float64, grad=True),
         case("refuse: three key/value heads for eight", (8, 3), (3, 3)),
         case("refuse: four key/value heads for six", (6, 4), (3, 3)),
     ]
-
-
-def call_or_refused(program: Callable[..., Any], case: Case) -> Any:
-    """Run the program; where it must refuse, tell how it did or that it didn't."""
-    if not case.name.startswith("refuse"):
-        return program(*case.args)
-    try:
-        program(*case.args)
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        return {"refused with": type(error).__name__}
-    return {"refused with": "no error"}
 
 
 def pooling_cases(rng: np.random.Generator) -> list[Case]:

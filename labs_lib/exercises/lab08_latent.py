@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .inputs import uniform
+from .inputs import causal_pairs, uniform
 from .kit import Case
-from .lab08_cases import causal, turn
+from .lab08_cases import turn
 
 
 def compress_cases(rng: np.random.Generator) -> list[Case]:
@@ -53,7 +53,7 @@ def absorb_cases(rng: np.random.Generator) -> list[Case]:
     return [
         case("seven tokens", (7, 7)),
         case("one new token", (1, 8), n_head=4),
-        case("four new tokens, causal", (4, 9), mask=(causal(4, 9),)),
+        case("four new tokens, causal", (4, 9), mask=(causal_pairs(4, 9),)),
         case("latents wider than heads", (5, 6), rank=20, dtype=torch.float64),
         case("parts of equal width", (4, 4), rank=6, rotary=6, own=6, v_dim=6),
         case("a mask for each text and head", (4, 5), mask=(own_mask,)),

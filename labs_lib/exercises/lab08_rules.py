@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .inputs import qkv, uniform
-from .kernels import of_rule
+from .inputs import qkv, rule_generator, uniform
 from .measure import flops, largest_allocation
 
 
 def repeats_no_key(program: Callable[..., Any]) -> bool:
     """Whether no tensor larger than K itself is made when eight query heads share two."""
-    rng = of_rule(8)
+    rng = rule_generator(8)
     q, _, _ = qkv(rng, n_head=8, seq_q=1, seq_k=256, head_dim=16)
     _, k, v = qkv(rng, n_head=2, seq_q=1, seq_k=256, head_dim=16)
     return largest_allocation(program, q, k, v) <= k.numel()
@@ -20,7 +19,7 @@ def repeats_no_key(program: Callable[..., Any]) -> bool:
 
 def unpacks_no_latent(program: Callable[..., Any]) -> bool:
     """Whether one query's attention takes fewer operations than unpacking the keys alone would."""
-    rng = of_rule(8)
+    rng = rule_generator(8)
     n_head, own, rank, rotary, seq = 4, 16, 24, 4, 256
     q, q_rotary = uniform(rng, 1, n_head, 1, own), uniform(rng, 1, n_head, 1, rotary)
     latent, rotary_key = uniform(rng, 1, seq, rank), uniform(rng, 1, seq, rotary)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .inputs import qkv, uniform
+from .inputs import causal_pairs, qkv, uniform
 from .kit import Case
 
 INF = math.inf
@@ -195,7 +195,7 @@ def attention_cases(rng: np.random.Generator) -> list[Case]:
         return steep(name, torch.full((seq_q,), level), torch.zeros(seq_k), **more)
 
     padding = (torch.arange(41) >= 20)[None]
-    nobody = causal(9, 9)
+    nobody = causal_pairs(9, 9)
     nobody[[2, 5]] = False
     rise = torch.linspace(-10, 10, 48)
     return [
@@ -204,8 +204,10 @@ def attention_cases(rng: np.random.Generator) -> list[Case]:
         case("three queries and seventeen keys", 3, 17, 16, head_dim=8, v_dim=5),
         case("one query", 1, 33, 8, dtype=WIDE),
         case("one block holds all keys", 6, 5, 16),
-        case("a causal mask, more keys than queries", 5, 12, 4, mask=causal(5, 12), dtype=WIDE),
-        case("a causal mask, more queries than keys", 9, 6, 4, mask=causal(9, 6)),
+        case(
+            "a causal mask, more keys than queries", 5, 12, 4, mask=causal_pairs(5, 12), dtype=WIDE
+        ),
+        case("a causal mask, more queries than keys", 9, 6, 4, mask=causal_pairs(9, 6)),
         case("a mask for each sequence", 7, 7, 3, mask=_lengths(7, 4, 7)),
         case("queries that may attend to nothing", 9, 9, 4, mask=nobody, dtype=WIDE),
         steep("scores that rise along the keys", torch.zeros(3), rise),
@@ -218,7 +220,7 @@ def attention_cases(rng: np.random.Generator) -> list[Case]:
         flat("seventeen scores around -8", -8.0, 2, 17),
         flat("padding on the left, then -20000", -2e4, 3, 41, dtype=WIDE, mask=padding),
         flat("padding on the left, then -150", -150.0, 3, 41, mask=padding),
-        flat("a causal mask, scores around -9", -9.0, 20, 20, block=8, mask=causal(20, 20)),
+        flat("a causal mask, scores around -9", -9.0, 20, 20, block=8, mask=causal_pairs(20, 20)),
         case("gradients", 3, 7, 3, dtype=WIDE, grad=True, batch=1, n_head=2),
     ]
 
@@ -244,11 +246,6 @@ def steep_qkv(
 
 def _sixteenths(values: Tensor) -> Tensor:
     return (values * 16).round() / 16
-
-
-def causal(seq_q: int, seq_k: int) -> Tensor:
-    """Where query i may see key j, the last query being the newest token: bool [seq_q, seq_k]."""
-    return torch.ones(seq_q, seq_k, dtype=torch.bool).tril(seq_k - seq_q)
 
 
 def _lengths(seq: int, *lengths: int) -> Tensor:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -100,19 +98,6 @@ def gqa_cases(rng: np.random.Generator) -> list[Case]:
         case("refuse: four heads can't share eight", 4, 8),
         case("gradients", 4, 2, 3, 5, WIDE, grad=True),
     ]
-
-
-def call_gqa(program: Callable[..., Any], case: Case) -> Any:
-    """Run it; where it must refuse, tell how it did."""
-    if not case.name.startswith("refuse"):
-        return program(*case.args)
-    try:
-        program(*case.args)
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        return {"refused with": type(error).__name__}
-    return {"refused with": "no error"}
 
 
 def backward_cases(rng: np.random.Generator) -> list[Case]:

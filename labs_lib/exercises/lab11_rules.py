@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .inputs import qkv, uniform
-from .kernels import of_rule
+from .inputs import qkv, rule_generator, uniform
 from .measure import flops, largest_allocation
 
 SEQ_Q, SEQ_K, BLOCK = 64, 192, 8
@@ -32,21 +31,21 @@ def gradient_by_tiles(program: Callable[..., Any]) -> bool:
 
 def hidden_tiles_skipped(program: Callable[..., Any]) -> bool:
     """Whether no more is multiplied than tiles that hold a visible pair ask for."""
-    q = uniform(of_rule(5), 1, 1, 64, 4)
+    q = uniform(rule_generator(5), 1, 1, 64, 4)
     visible = 8 * 9 // 2
     return flops(program, q, q, q, 8, 8) <= visible * 2 * (2 * 8 * 8 * 4)
 
 
 def shared_heads_not_copied(program: Callable[..., Any]) -> bool:
     """Whether sixteen query heads read two key/value heads without eight copies of each."""
-    rng = of_rule(5)
+    rng = rule_generator(5)
     q = uniform(rng, 1, 16, 4, 2)
     k, v = (uniform(rng, 1, 2, 512, 2) for _ in range(2))
     return largest_allocation(program, q, k, v, 4, 8) < 4 * k.numel()
 
 
 def _inputs() -> tuple[Tensor, Tensor, Tensor]:
-    rng = of_rule(5)
+    rng = rule_generator(5)
     return qkv(rng, batch=1, n_head=1, seq_q=SEQ_Q, seq_k=SEQ_K, head_dim=2)
 
 

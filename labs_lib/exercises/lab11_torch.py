@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import lab11_cases as cases
 from . import lab11_rules as rules
 from .kit import TOLERANCES, Exercise, Rule, Tolerance
+from .refusals import call_or_refused
 
 # Scores of some hundred carry a rounding error of their own: float32 has 7 digits in all.
 WITHIN_ROUNDING = {**TOLERANCES, "float32": Tolerance(1e-4, 1e-4)}
@@ -122,7 +123,7 @@ def flash_gqa(q, k, v, block_q=16, block_k=16):
     raise NotImplementedError
 ''',
         cases=cases.gqa_cases,
-        call=cases.call_gqa,
+        call=call_or_refused,
         tolerances=WITHIN_ROUNDING,
         rules=(
             Rule(
@@ -171,7 +172,7 @@ def flash_backward(q, k, v, out, lse, d_out, block_q=16, block_k=16):
                 by_torch=True,
             ),
         ),
-        axes=("batch", "n_head", "T", "head_dim"),
+        axes=("batch", "n_head", "seq", "head_dim"),
         forbidden=(*ATTENTION, "torch.autograd.grad", "torch.Tensor.backward"),
         hints=(
             "Name the steps: S = scale q kᵀ, P = exp(S - lse), O = P v. Go back from the last:\n"

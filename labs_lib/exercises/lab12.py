@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import lab12_cases as cases
 from .kit import Exercise, Lab, Rule
+from .lab08_cases import call_steps
 from .lab12_launch import KERNEL_ATTENTION
 from .lab12_pass import call_generate, call_swapped, each_token_once, generate_cases, swap_cases
 from .lab12_quiz import QUIZ
@@ -45,7 +46,7 @@ def assemble(x, W, n_head, n_kv_head, rotate, attend, cache=None):
     raise NotImplementedError
 ''',
     cases=cases.assemble_cases,
-    call=cases.call_assembled,
+    call=call_steps,
     axes=("batch", "new", "d_model"),
     hints=(
         "Project and split: q has n_head heads, k and v have n_kv_head, all of the same head_dim.\n"

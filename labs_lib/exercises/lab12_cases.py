@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +11,10 @@ from torch import Tensor
 from ..models.layer import sdpa
 from .inputs import uniform, weight
 from .kit import Case
-from .lab08_cases import call_steps, turn
+from .lab08_cases import turn
 
 
-def half_softmax(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+def attention_by_nearness(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     """An attention that isn't the usual one: weights are 1 / (1 + |score|), normed to sum to 1."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     weights = 1 / (1 + scores.abs())
@@ -49,15 +47,10 @@ def assemble_cases(rng: np.random.Generator) -> list[Case]:
         case("every head has keys of its own", [3, 2], (3, 3), dtype=torch.float64),
         case("one key/value head for all", [2, 1, 2], (5, 1), dtype=torch.float64),
         case("heads as wide as the model", [3, 1], (6, 2), d_model=24),
-        case("another attention", [4, 2], (6, 3), attend=half_softmax),
+        case("another attention", [4, 2], (6, 3), attend=attention_by_nearness),
         case("two ways to go on from one text", [3, 1, 2], (4, 2)),
         case("gradients", [3, 1], (4, 2), head_dim=2, dtype=torch.float64, grad=True),
     ]
-
-
-def call_assembled(program: Callable[..., Any], case: Case) -> Any:
-    """Run the layer step by step, each with what the step before kept; then new texts without."""
-    return call_steps(program, case)
 
 
 def file_cases(rng: np.random.Generator) -> list[Case]:

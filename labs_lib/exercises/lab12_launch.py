@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .inputs import qkv
+from .inputs import causal_pairs, qkv
 from .kit import Case, Exercise, Tolerance
-from .lab08_cases import causal
 
 QUERIES = 64  # of a block, a thread each
 NAMES = ("q", "k", "v", "o", "lse")
@@ -72,7 +71,7 @@ class Kernel:
             shared = min(head // max(n_head // n_kv_head, 1), n_kv_head - 1)
             scores = sizes["scale"] * q[:, head] @ k[:, shared].mT  # [batch, n_q, n_k]
             if sizes["causal"]:
-                scores = scores.masked_fill(~causal(n_q, n_k), -math.inf)
+                scores = scores.masked_fill(~causal_pairs(n_q, n_k), -math.inf)
             rows = slice(0, grid[0] * QUERIES)
             weights = scores.softmax(dim=-1).nan_to_num()
             o[:, head, rows] = (weights @ v[:, shared])[:, rows]
@@ -128,7 +127,7 @@ def launch_cases(rng: np.random.Generator) -> list[Case]:
         if strided:
             q = q.transpose(1, 2).contiguous().transpose(1, 2)
         k, v = (t.repeat_interleave(n_head // n_kv_head, dim=1) for t in (k, v))
-        seen = causal(n_q, n_k) if mask else None
+        seen = causal_pairs(n_q, n_k) if mask else None
         return Case(name, (Kernel(), n_kv_head, q, k, v, seen))
 
     return [

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .inputs import uniform, weight
-from .kernels import of_rule
+from .inputs import rule_generator, uniform, weight
 from .kit import Case, Measured
 
 Caches = Any
@@ -246,7 +245,7 @@ def call_generate(program: Callable[..., Any], case: Case) -> Any:
 
 def each_token_once(program: Callable[..., Any]) -> Measured:
     """Whether no more tokens went through the model than the prompt and what was written."""
-    rng = of_rule(12)
+    rng = rule_generator(12)
     reader = make_reader(rng, vocab=11, end=0, end_after=99)
     prompt = torch.from_numpy(rng.integers(1, 11, (1, 6)))
     written = len(list(program(reader, prompt, 8, {0})))

@@ -28,12 +28,6 @@ def operators(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Counter
     return record.operators
 
 
-def products(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """How many matrix products ran during one call."""
-    counted = operators(program, *args, **kwargs)
-    return sum(counted[name] for name in PRODUCTS)
-
-
 def flops(program: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     """How many operations the products of one call took; a multiply-add counts as two.
 

@@ -15,7 +15,7 @@ from labs_lib.checking.verdict import judge
 from labs_lib.cuda import build
 from labs_lib.cuda.reading import HEADERS
 from labs_lib.exercises import exercise, lab09_rules
-from labs_lib.exercises.kernels import drawn
+from labs_lib.exercises.inputs import rules_drawn_from
 from labs_lib.grading.reading.kernel_text import doubts
 
 TILED, TRANSPOSE = "lab09.scores_tiled", "lab09.transpose_without_conflicts"
@@ -40,7 +40,7 @@ def test_rules_are_measured_where_outputs_are_compared(name, planned):
     """Whoever does nothing in the launch of a rule, and so keeps it, is wrong in a case."""
     item = exercise(f"lab09.{name}")
     for seed in (0, 5):
-        with drawn(seed):
+        with rules_drawn_from(seed):
             of_rule = planned()
         launches = [item.launch(*case.args) for case in item.make_cases(seed)]
         same = [one for one in launches if one.arguments[0].shape == of_rule.arguments[0].shape]
