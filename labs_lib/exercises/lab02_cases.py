@@ -23,6 +23,7 @@ _WITH_NEIGHBOURS = (
     "refuse: a little too narrow",
     "refuse: more heads than numbers",
 )
+_ZERO = r"(?<![\d.,])0(?![.,]?\d)"
 _MEANT_TO_REFUSE = (AssertionError, ZeroDivisionError, RuntimeError, Exception)
 
 
@@ -143,11 +144,15 @@ def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
     d_model, n_head = case.args
     below = d_model - d_model % n_head
     neighbours = {"below": below, "above": below + n_head}
-    return refusal | {
+    named = {
         f"the legal d_model {side} {d_model}, with {n_head} heads": _named(legal, message)
         for side, legal in neighbours.items()
         if legal
     }
+    if not below:
+        offered = _offers_zero(message, n_head, lambda: _refusal(program, _larger(case))[1])
+        named["a d_model of 0 is"] = "offered" if offered else "left out"
+    return refusal | named
 
 
 def call_strides(program: Callable[..., Any], case: Case) -> Any:
@@ -221,6 +226,21 @@ def _named(width: int, message: str) -> str:
     plain = set(re.findall(r"\d+", message))
     grouped = {text.replace(",", "") for text in re.findall(r"\d{1,3}(?:,\d{3})+", message)}
     return str(width) if str(width) in plain | grouped else "not named"
+
+
+def _larger(case: Case) -> Case:
+    """The same heads with too many numbers: here there is a legal d_model below."""
+    _, n_head = case.args
+    return Case(case.name, (2 * n_head + 1, n_head))
+
+
+def _offers_zero(message: str, above: int, of_larger: Callable[[], str]) -> bool:
+    """Whether a message names 0 before `above`, the next number in it, as one of two that will do.
+
+    A 0 that also stands in the message of a larger d_model offers nothing ("must leave 0").
+    """
+    offered = re.search(rf"{_ZERO}\D*(?<!\d){above}(?!\d)", message)
+    return offered is not None and re.search(_ZERO, of_larger()) is None
 
 
 def _sizes(rng: np.random.Generator) -> tuple[int, int, int]:

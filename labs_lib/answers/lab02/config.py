@@ -52,6 +52,16 @@ def _refuse(d_model, n_head, text="{d_model} does not divide into {n_head}: {bel
     return d_model // n_head
 
 
+def _must_leave_0(d_model, n_head):
+    over = d_model % n_head
+    if over:
+        near = [width for width in (d_model - over, d_model - over + n_head) if width]
+        raise ValueError(
+            f"d_model % n_head is {over} and not 0: take {' or '.join(map(str, near))}"
+        )
+    return d_model // n_head
+
+
 def _asserted(d_model, n_head):
     below = d_model - d_model % n_head
     assert d_model % n_head == 0, f"{below} {below + n_head}"
@@ -197,6 +207,12 @@ HEAD_CONFIG = Answer(
             "The message names the legal d_model above, but not the one below.",
         ),
         Wrong(
+            "offers_zero",
+            _variant(_refuse),
+            "With more heads than numbers the message offers a d_model of 0. That is the multiple\n"
+            "of n_head below, but no legal d_model: leave it out, as in HeadConfig(5, 8).",
+        ),
+        Wrong(
             "head_dim_must_divide_too",
             _always_divides,
             "The remainder is refused here even when head_dim was given. Then nothing is\n"
@@ -272,6 +288,7 @@ HEAD_CONFIG = Answer(
         Right("frozen_dataclass", _Frozen),
         Right("type_error_for_types", _Typed),
         Right("a_function_that_makes", _variant(_nearest_first)),
+        Right("speaks_of_a_remainder_of_0", _variant(_must_leave_0)),
         Right("kept_arguments", lambda *sizes, **named: HeadConfig(*sizes, **named)),
     ),
 )  # fmt: skip
