@@ -94,7 +94,7 @@ MERGE_HEADS = Answer(
             "to each other in memory, and view never copies; here a copy is needed.",
         ),
         Wrong(
-            "numbers_interleaved",
+            "numbers_dealt_out",
             lambda x: x.permute(0, 2, 3, 1).flatten(2),
             "The heads are dealt out like cards: number 0 of every head, then number 1. They\n"
             "belong side by side, each in one piece.",

@@ -99,7 +99,7 @@ PER_HEAD_CONTRIBUTIONS = Answer(
             "what comes out. A head's numbers go in, and what goes in are rows.",
         ),
         Wrong(
-            "interleaved_rows",
+            "rows_dealt_out",
             _through_rows(lambda h, n_head, head_dim: slice(h, None, n_head)),
             "Head h takes every n_head-th row of W_O (also what W_O.view(head_dim, n_head, -1)\n"
             "does). In concat its numbers stand together, so its rows do too.",

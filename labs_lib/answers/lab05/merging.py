@@ -75,7 +75,7 @@ CONCAT_HEADS = Answer(
             "a step of its own.",
         ),
         Wrong(
-            "interleaved",
+            "dealt_out",
             lambda heads: heads.permute(0, 2, 3, 1).flatten(2),
             "The heads are dealt out like cards: number 0 of every head, then number 1 of every\n"
             "head. Asked is all of head 0, then all of head 1; look at the order of the axes\n"

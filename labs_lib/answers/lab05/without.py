@@ -166,7 +166,7 @@ WITHOUT_W_O = Answer(
             "token before you join head and head_dim.",
         ),
         Wrong(
-            "interleaved",
+            "dealt_out",
             _program(lambda heads, x: heads.permute(0, 2, 3, 1).flatten(2)),
             "The heads are dealt out like cards: number 0 of every head, then number 1. Each\n"
             "head's numbers stand together.",

@@ -36,7 +36,7 @@ def _prune_zeros(W_Q, W_K, W_V, W_O, n_head, gone):
     return W_Q * wide, W_K * wide, W_V * wide, W_O * wide[:, None]
 
 
-def _prune_interleaved(W_Q, W_K, W_V, W_O, n_head, gone):
+def _prune_dealt_out(W_Q, W_K, W_V, W_O, n_head, gone):
     keep = torch.tensor([c % n_head not in gone for c in range(W_O.shape[0])])
     return W_Q[:, keep], W_K[:, keep], W_V[:, keep], W_O[keep]
 
@@ -129,8 +129,8 @@ PRUNE = Answer(
             "model. The heads are its rows.",
         ),
         Wrong(
-            "interleaved",
-            _prune_interleaved,
+            "dealt_out",
+            _prune_dealt_out,
             "Every n_head-th column went. A head's columns stand together: head_dim of them.",
         ),
         Wrong(

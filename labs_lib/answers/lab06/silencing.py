@@ -55,7 +55,7 @@ def _columns_of_w_o(q, k, v, W_O, head, mask=None):
     return _out(_attend(q, k, v, mask), W_O * keep)
 
 
-def _interleaved_rows(q, k, v, W_O, head, mask=None):
+def _rows_dealt_out(q, k, v, W_O, head, mask=None):
     keep = torch.arange(W_O.shape[0]) % q.shape[1] != head
     return _out(_attend(q, k, v, mask), W_O * keep[:, None])
 
@@ -123,8 +123,8 @@ ABLATE_HEAD = Answer(
             "add; a head's numbers meet rows of W_O.",
         ),
         Wrong(
-            "interleaved_rows",
-            _interleaved_rows,
+            "rows_dealt_out",
+            _rows_dealt_out,
             "Every n_head-th row of W_O is zero. A head's rows stand together: head_dim of them.",
         ),
         Wrong(

@@ -45,7 +45,7 @@ def _largest(A):
     return A.abs().amax(dim=(-2, -1))
 
 
-def _interleaved(W_Q, W_K, W_V, W_O, n_head):
+def _dealt_out(W_Q, W_K, W_V, W_O, n_head):
     def columns(W):
         return W.unflatten(1, (-1, n_head)).permute(2, 0, 1)
 
@@ -229,8 +229,8 @@ COMPOSITION_SCORE = Answer(
             "[head_dim, d_model].",
         ),
         Wrong(
-            "interleaved_columns",
-            _scores(pairs=_interleaved),
+            "columns_dealt_out",
+            _scores(pairs=_dealt_out),
             "Every n_head-th column went to a head. A head's columns stand together, head_dim of\n"
             "them.",
         ),

@@ -174,7 +174,7 @@ WRONG = (
         cut=lambda self, W, n: W.reshape(n, W.shape[0], -1)),
         "The matrices are cut into heads by a direct reshape, which mixes rows and columns. Cut\n"
         "the columns first, then bring the heads to the front."),
-    Wrong("interleaved_heads", variant(
+    Wrong("heads_dealt_out", variant(
         cut=lambda self, W, n: W.unflatten(1, (-1, n)).movedim(-1, 0)),
         "Head h takes every n_head-th column. A head's columns stand together."),
     Wrong("first_head_for_all", variant(

@@ -271,7 +271,7 @@ WRONG = (
         split=lambda self, x, n: x.reshape(x.shape[0], n, x.shape[1], -1)),
         "The unpacked width is cut into heads by a direct reshape, which mixes tokens. Cut it\n"
         "first, then swap the axes."),
-    Wrong("interleaved_split", variant(
+    Wrong("split_dealt_out", variant(
         split=lambda self, x, n: x.unflatten(-1, (-1, n)).movedim(-1, 1)),
         "Head h takes every n_head-th column of the unpacked width. A head's columns stand\n"
         "together."),

@@ -81,7 +81,7 @@ def _by_token_again(out, n_head, seq_q):
     return out.flatten(1, 2)
 
 
-def _interleaved(t, n_kv_head, group):
+def _dealt_out(t, n_kv_head, group):
     """Head h goes to group h % n_kv_head."""
     return t.unflatten(1, (group, n_kv_head)).transpose(1, 2).flatten(2, 3)
 
@@ -190,7 +190,7 @@ WRONG = (
     Wrong("keys_tiled", _keys_tiled,
         "The values are shared by neighbours and the keys are tiled. A query head needs keys and\n"
         "values of the same key/value head."),
-    Wrong("interleaved_queries", _folded(_interleaved, None, _interleaved),
+    Wrong("queries_dealt_out", _folded(_dealt_out, None, _dealt_out),
         "Query head h is sent to group h % n_kv_head, and the answers come out in another order\n"
         "of heads. Groups are blocks of neighbours."),
     Wrong("group_size_for_n_kv_head", _plain(lambda t, n, group: t[:, [

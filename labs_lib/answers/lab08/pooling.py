@@ -139,7 +139,7 @@ WRONG = (
         "to leave one head, the mean of its own."),
     Wrong("largest", _each(_largest),
         "The head with the largest weights is kept in each group. Asked is the mean."),
-    Wrong("interleaved", _each(lambda W, n, m: (
+    Wrong("dealt_out", _each(lambda W, n, m: (
         W.unflatten(1, (n // m, m, -1)).mean(dim=1).flatten(1))),
         "Heads h, h + n_kv_head, ... are merged. Neighbours make a group: with six heads and\n"
         "three groups, 0 and 1, 2 and 3, 4 and 5."),
