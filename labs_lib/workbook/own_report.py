@@ -6,7 +6,6 @@ report that comes back from a student is data of sections, never markup.
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,11 +14,16 @@ from typing import Any
 
 from ..notebook.atomic import write_text
 from ..paths import home, state
+from .plain_pages import escaped, plain_page
 
 SUFFIX = ".report.json"
 FORMAT = 1
 MOST_BYTES = 256 * 2**10
 MOST_SECTIONS, MOST_ROWS, MOST_CELLS, MOST_CHARS = 20, 60, 6, 4000
+_STYLE = (
+    "body{font-family:sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}"
+    "td{padding:.1rem 1rem .1rem 0;vertical-align:top}"
+)
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,11 @@ def read(content: bytes) -> OwnReport:
 
 def fragment(report: OwnReport) -> str:
     """The report as HTML without a page around it; everything in it is escaped."""
-    parts = [f"<h2>{_escaped(report.title)}</h2>"]
+    parts = [f"<h2>{escaped(report.title)}</h2>"]
     for section in report.sections:
-        parts.append(f"<h3>{_escaped(section.title)}</h3>")
+        parts.append(f"<h3>{escaped(section.title)}</h3>")
         if section.text:
-            parts.append(f'<p style="white-space:pre-wrap">{_escaped(section.text)}</p>')
+            parts.append(f'<p style="white-space:pre-wrap">{escaped(section.text)}</p>')
         if section.rows:
             parts.append(_table(section.rows))
     return "\n".join(parts)
@@ -105,24 +109,12 @@ def fragment(report: OwnReport) -> str:
 
 def page(report: OwnReport) -> str:
     """The report as one HTML file that loads nothing and runs nothing."""
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta http-equiv="Content-Security-Policy" '
-            "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-            f"<title>{_escaped(report.title)}</title>",
-            "<style>body{font-family:sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}"
-            "td{padding:.1rem 1rem .1rem 0;vertical-align:top}</style></head><body>",
-            fragment(report),
-            "</body></html>\n",
-        ]
-    )
+    return plain_page(report.title, _STYLE, fragment(report))
 
 
 def _table(rows: Sequence[Iterable[str]]) -> str:
     lines = [
-        "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows
     ]
     return f"<table>{''.join(lines)}</table>"
 
@@ -143,10 +135,3 @@ def _section(data: Any) -> Section:
 
 def _words(value: Any) -> str:
     return value[:MOST_CHARS] if isinstance(value, str) else ""
-
-
-def _escaped(text: str) -> str:
-    kept = "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
-    return html.escape(kept, quote=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -10,6 +9,7 @@ from itertools import groupby
 from typing import Protocol
 
 from ...workbook.own_report import OwnReport, fragment
+from ...workbook.plain_pages import escaped, plain_page
 from ..intake.lateness import Late, number
 from ..judge import Outcome
 
@@ -71,32 +71,25 @@ def page(row: Student, run: Run) -> str:
         _lab(lab, list(own), row.late.get(lab), run)
         for lab, own in groupby(row.outcomes, key=lambda one: one.exercise.partition(".")[0])
     ]
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta http-equiv="Content-Security-Policy" '
-            "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>Feedback for {_text(row.student)}</title>",
-            f"<style>{_style()}</style></head><body>",
-            f"<h1>Feedback for {_text(row.student)}</h1>",
-            f'<p class="total">{number(row.total)} of {run.maximum} points{waiting}</p>',
-            _paragraph("said", row.comment),
-            _list("Handed in", row.files),
-            _list("Noticed", row.notes),
-            *labs,
-            _own(run.own.get(row.student)),
-            f'<p class="quiet fence">{_text(run.fence)}</p>',
-            "</body></html>\n",
-        ]
+    title = f"Feedback for {row.student}"
+    return plain_page(
+        title,
+        _style(),
+        f"<h1>{escaped(title)}</h1>",
+        f'<p class="total">{number(row.total)} of {run.maximum} points{waiting}</p>',
+        _paragraph("said", row.comment),
+        _list("Handed in", row.files),
+        _list("Noticed", row.notes),
+        *labs,
+        _own(run.own.get(row.student)),
+        f'<p class="quiet fence">{escaped(run.fence)}</p>',
     )
 
 
 def _lab(lab: str, outcomes: Sequence[Outcome], late: Late | None, run: Run) -> str:
     points = sum(one.points or 0 for one in outcomes) - (late.points if late else 0)
     maximum = sum(one.maximum for one in outcomes)
-    title = _text(run.titles.get(lab, lab))
+    title = escaped(run.titles.get(lab, lab))
     told = f"{number(max(0, points))} of {maximum} points"
     return "\n".join(
         [
@@ -117,7 +110,7 @@ def _exercise(one: Outcome, hint: str) -> str:
     how = f"Found by {one.how}. " if one.how else ""
     return "\n".join(
         [
-            f'<h3><span class="mark {kind}">{_text(word)}</span> {_text(one.exercise)}'
+            f'<h3><span class="mark {kind}">{escaped(word)}</span> {escaped(one.exercise)}'
             f'<span class="quiet">{told}</span></h3>',
             _paragraph("said", one.comment),
             _paragraph("said", "\n".join(one.lines)),
@@ -128,7 +121,7 @@ def _exercise(one: Outcome, hint: str) -> str:
 
 
 def _paragraph(kind: str, text: str) -> str:
-    return f'<p class="{kind}">{_text(text)}</p>' if text.strip() else ""
+    return f'<p class="{kind}">{escaped(text)}</p>' if text.strip() else ""
 
 
 def _own(report: OwnReport | None) -> str:
@@ -136,7 +129,7 @@ def _own(report: OwnReport | None) -> str:
     if report is None:
         return ""
     said = "Made on the student's own machine and not checked: it counts for no marks."
-    return f'<section class="own">{fragment(report)}<p class="quiet">{_text(said)}</p></section>'
+    return f'<section class="own">{fragment(report)}<p class="quiet">{escaped(said)}</p></section>'
 
 
 def _sentence(note: str) -> str:
@@ -146,16 +139,8 @@ def _sentence(note: str) -> str:
 def _list(title: str, items: Sequence[str]) -> str:
     if not items:
         return ""
-    rows = "".join(f"<li>{_text(item)}</li>" for item in items)
+    rows = "".join(f"<li>{escaped(item)}</li>" for item in items)
     return f'<p class="quiet">{title}:</p><ul class="quiet">{rows}</ul>'
-
-
-def _text(value: str) -> str:
-    """Escaped, and without characters that a page must not hold."""
-    kept = "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in value
-    )
-    return html.escape(kept, quote=True)
 
 
 @cache

@@ -8,7 +8,6 @@ less the more students have it. Everything stays on this machine.
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
 from collections import Counter, defaultdict
@@ -22,6 +21,7 @@ from ...checking.verdict import source_of
 from ...notebook.cells import exercise_name, role
 from ...notebook.matching import match
 from ...notebook.reading import Unreadable
+from ...workbook.plain_pages import escaped, plain_page
 from ..course import Course
 from ..intake.candidates import parse, sort_files
 from ..intake.collect import Submission
@@ -160,32 +160,22 @@ def _table(pairs: Sequence[Pair]) -> str:
 
 
 def _page(pairs: Sequence[Pair], texts: Texts, strange: Sequence[str] = ()) -> str:
-    parts = [
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        "<title>Answers that look alike</title>",
-        "<style>td { vertical-align: top; width: 50%; } pre { white-space: pre-wrap; }</style>",
-        f"</head><body><h1>Answers that look alike</h1><p>{_WORDS}</p>",
-    ]
+    title = "Answers that look alike"
+    parts = [f"<h1>{title}</h1><p>{_WORDS}</p>"]
     if strange:
         parts.append(
-            f"<p>Not compared, since they couldn't be read: {_plain(', '.join(strange))}.</p>"
+            f"<p>Not compared, since they couldn't be read: {escaped(', '.join(strange))}.</p>"
         )
     for pair in pairs[:SHOWN]:
         told = f"{pair.first} and {pair.second}: {pair.likeness:.0%}, {pair.shared} passages"
-        parts.append(f"<h2>{_plain(told)}</h2>")
+        parts.append(f"<h2>{escaped(told)}</h2>")
         for name in pair.exercises[:3]:
             cells = "".join(
-                f"<td><pre>{_plain(texts[who].get(name, '')[:4000])}</pre></td>"
+                f"<td><pre>{escaped(texts[who].get(name, '')[:4000])}</pre></td>"
                 for who in (pair.first, pair.second)
             )
-            parts.append(f"<h3>{_plain(name)}</h3><table><tr>{cells}</tr></table>")
+            parts.append(f"<h3>{escaped(name)}</h3><table><tr>{cells}</tr></table>")
     if not pairs:
         parts.append("<p>None do.</p>")
-    return "\n".join([*parts, "</body></html>\n"])
-
-
-def _plain(text: str) -> str:
-    kept = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return html.escape(kept, quote=True)
+    style = "td { vertical-align: top; width: 50%; } pre { white-space: pre-wrap; }"
+    return plain_page(title, style, *parts)
