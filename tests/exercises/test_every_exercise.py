@@ -102,6 +102,12 @@ def test_wrong_types_get_a_sentence_and_never_an_exception(item):
         assert judge(item, value, ORACLE).outcome == (ERROR if text else FAIL)
 
 
+@pytest.mark.parametrize("item", ALL, ids=lambda e: e.name)
+def test_no_two_wrong_programs_of_an_exercise_share_a_name(item):
+    names = [wrong.name for wrong in answer(item.name).wrong]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize("item", [e for e in ALL if e.kind == "kernel"], ids=lambda e: e.name)
 def test_a_kernel_has_at_most_24_small_launches(item):
     runs = KernelRuns(item, answer(item.name).reference, 0)

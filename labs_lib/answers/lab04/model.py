@@ -196,11 +196,6 @@ MODEL_PARAMS = Answer(
             "These are millions. Give the number itself.",
         ),
         Wrong(
-            "tables_in_every_layer",
-            _summed(lambda p, a: (*p[:2], *(a[0] * table for table in p[2:]))),
-            "The tables are counted in every layer. A model looks its tokens up once.",
-        ),
-        Wrong(
             "only_the_tokens_in_every_layer",
             lambda n, d, f, v, places=0, tied=True, gated=False: n * (
                 4 * d * d + 2 * d * f + v * d),
