@@ -23,7 +23,7 @@ from .unsaved import unsaved
 MANIFEST = "labs-submission.json"
 FORMAT = 1
 _ID = re.compile(r"\w[\w.@+-]{0,63}")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # by Windows
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def checked_id(student: str) -> str:
         UsageError: if it isn't one to sixty-four letters, digits or . _ @ + -, or is no file name.
     """
     plain = student.strip()
-    if not _ID.fullmatch(plain) or _RESERVED.fullmatch(plain) or plain.endswith("."):
+    if not _ID.fullmatch(plain) or RESERVED.fullmatch(plain) or plain.endswith("."):
         raise UsageError(
             f"the id {student!r} can't be used; give letters, digits and . _ @ + - "
             "(64 at most, the first a letter or digit), for example --id ada.lovelace"

@@ -22,9 +22,10 @@ from ...errors import UsageError
 from ...notebook.archives import MAX_ARCHIVE_BYTES, members
 from ...notebook.reading import MAX_BYTES, Unreadable
 from ...workbook import own_report
+from ...workbook.submit import MANIFEST
 from . import names
 from .names import Roster
-from .owners import MANIFEST, Entry, distinct, is_zip, owner_of_all, owners
+from .owners import Entry, distinct, is_zip, owner_of_all, owners
 from .platforms import Carrier, carriers, classroom_assignment, is_platform_name, is_receipt
 
 MAX_FILES = 100  # notebooks and archives of one student

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import UsageError
+from ...workbook.submit import RESERVED
 from .tables import table_of
 
 _ATTEMPT = re.compile(r"(?P<stem>.*\S)(?:-(?P<dash>\d{1,3})|\s*\((?P<bracket>\d{1,3})\))", re.S)
@@ -68,8 +69,7 @@ def file_names(students: Sequence[str], suffix: str) -> dict[str, str]:
 
 def _file_stem(student: str) -> str:
     kept = re.sub(r"[^\w.@+-]+", "_", student).strip("._")[:_LONGEST]
-    reserved = re.fullmatch(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", kept, re.IGNORECASE)
-    return f"student_{kept}" if reserved or not kept else kept
+    return f"student_{kept}" if RESERVED.fullmatch(kept) or not kept else kept
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from types import MappingProxyType
 
 from ...exercises import labs
 from ...notebook.reading import Unreadable
+from ...workbook.submit import MANIFEST
 from . import names
 from .names import Roster
 from .platforms import Carrier
-
-MANIFEST = "labs-submission.json"
 
 
 @dataclass(frozen=True)
