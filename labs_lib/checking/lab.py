@@ -13,7 +13,7 @@ _current = ""
 
 
 def begin_lab(name: str | int) -> None:
-    """Begin a lab: one torch thread (small tensors run faster), and calm checks of undefined names.
+    """Begin a lab: one torch thread (small tensors run faster); checks take names not yet defined.
 
     Raises:
         UnknownLab: if there is no such lab.

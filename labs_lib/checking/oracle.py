@@ -47,19 +47,16 @@ class Oracle(Protocol):
 class LiveOracle:
     """Runs the reference and the wrong programs of `labs_lib.answers` on the visible cases."""
 
-    def __init__(self, seed: int = VISIBLE_SEED) -> None:
-        self.seed = seed
-
     def judge(self, exercise: Exercise, got: list[Observation]) -> list[Observation]:
         """The reference's observations."""
-        return _reference(exercise.name, self.seed)
+        return _reference(exercise.name)
 
     def mistakes(self, exercise: Exercise, got: list[Observation]) -> Iterator[Mistake]:
         """Each wrong program of the answer, run on the same cases; kernels when they are asked."""
         if exercise.kind == "kernel":
-            yield from _kernel_mistakes(exercise.name, self.seed)
+            yield from _kernel_mistakes(exercise.name)
         else:
-            yield from _mistakes(exercise.name, self.seed)
+            yield from _mistakes(exercise.name)
 
     def because(self, exercise: Exercise, got: list[Observation]) -> str:
         """The answer's own sentence."""
@@ -91,34 +88,34 @@ def matches(exercise: Exercise, want: Sequence[Observation], got: Sequence[Obser
 
 
 @cache
-def _reference(name: str, seed: int) -> list[Observation]:
-    return observe_all(find_exercise(name), shipped.answer(name).reference, seed)
+def _reference(name: str) -> list[Observation]:
+    return observe_all(find_exercise(name), shipped.answer(name).reference, VISIBLE_SEED)
 
 
-def _kernel_mistakes(name: str, seed: int) -> Generator[Mistake]:
+def _kernel_mistakes(name: str) -> Generator[Mistake]:
     """Wrong kernels, compiled two at a time ahead of the one that is looked at."""
     texts = [wrong.program for wrong in shipped.answer(name).wrong]
     ready = built(texts)
     try:
-        for mistake, _ in zip(_lazy_mistakes(name, seed), ready, strict=True):
+        for mistake, _ in zip(_lazy_mistakes(name), ready, strict=True):
             yield mistake
     finally:
         ready.close()
 
 
 @cache
-def _lazy_mistakes(name: str, seed: int) -> tuple[Mistake, ...]:
+def _lazy_mistakes(name: str) -> tuple[Mistake, ...]:
     item = find_exercise(name)
     return tuple(
-        Mistake(wrong.name, wrong.says, KernelRuns(item, wrong.program, seed))
+        Mistake(wrong.name, wrong.says, KernelRuns(item, wrong.program, VISIBLE_SEED))
         for wrong in shipped.answer(name).wrong
     )
 
 
 @cache
-def _mistakes(name: str, seed: int) -> tuple[Mistake, ...]:
+def _mistakes(name: str) -> tuple[Mistake, ...]:
     item = find_exercise(name)
     return tuple(
-        Mistake(wrong.name, wrong.says, observe_all(item, wrong.program, seed))
+        Mistake(wrong.name, wrong.says, observe_all(item, wrong.program, VISIBLE_SEED))
         for wrong in shipped.answer(name).wrong
     )

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..notebook.bindings import MAX_CHARS
+
 _AROUND = {
     "eval", "exec", "compile", "getattr", "__import__", "globals", "locals", "vars", "open",
     "importlib", "import_module", "__dict__", "__builtins__", "__getattribute__", "ctypes",
 }  # fmt: skip
 _MAGIC = re.compile(r"^([ \t]*)([%!].*)$", re.MULTILINE)
-MAX_CHARS = 30_000  # a tree takes hundreds of times the memory of its text
 
 
 @dataclass(frozen=True)

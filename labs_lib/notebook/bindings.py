@@ -12,7 +12,7 @@ from .cells import checked_exercise
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
-MAX_CHARS = 30_000
+MAX_CHARS = 30_000  # no answer is longer, and a tree takes hundreds of times the memory of its text
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _NO_NAMES = ("__launch_bounds__", "__attribute__", "__align__")
 
@@ -20,8 +20,7 @@ _NO_NAMES = ("__launch_bounds__", "__attribute__", "__align__")
 def parse(source: str) -> ast.Module | None:
     """The text's tree, with IPython's magic lines left out.
 
-    None where it is no Python, and where it is longer than any answer: a tree takes hundreds of
-    times the memory of its text.
+    None where it is no Python, and where it is longer than any answer.
     """
     return None if len(source) > MAX_CHARS else _parsed(source)
 
