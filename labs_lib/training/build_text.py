@@ -72,9 +72,8 @@ def docstrings(stdlib: Path) -> Iterator[str]:
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node, clean=False)
                 if text:
-                    yield textwrap.dedent(
-                        inspect.cleandoc(text)
-                    )  # a first line may be indented more
+                    # Twice, since a first line may be indented more than the others.
+                    yield textwrap.dedent(inspect.cleandoc(text))
 
 
 if __name__ == "__main__":

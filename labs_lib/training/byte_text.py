@@ -121,6 +121,17 @@ def window_loss(model: ByteModel, text: Tensor, starts: Tensor, context: int) ->
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
 
 
+def head_weights(model: ByteModel, tokens: Tensor) -> list[Tensor]:
+    """Return each layer's weights for tokens [batch, seq]: [batch, n_head, seq, seq]."""
+    seq = tokens.shape[1]
+    mask, found = model.mask[:seq, :seq], []
+    x = model.embedding[tokens] + model.position[:seq]  # [batch, seq, d_model]
+    for block in model.stack:
+        found.append(block.attention.weights(block.norm_1(x), mask=mask))
+        x = block(x, mask)
+    return found
+
+
 def text_path() -> Path:
     """Return where the text lies."""
     return paths.data() / "text" / "python_docs.txt"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from labs_lib.training.byte_text import TEST_BATCH, ByteModel, ByteText, text_parts
+from labs_lib.training.byte_text import ByteModel, ByteText, head_weights, text_parts
 
 N_LOOKED_AT = 128  # held-out windows
 FIRST_QUERY = 8  # a query with few keys is sharp whatever its head does
@@ -31,14 +31,5 @@ def _sharpness(model: ByteModel, context: int) -> list[Tensor]:
     _, held_out = text_parts()
     starts = torch.linspace(0, len(held_out) - context - 1, N_LOOKED_AT).long()
     tokens = held_out[starts[:, None] + torch.arange(context)]
-    sums: list[Tensor] = []
-    for part in tokens.split(TEST_BATCH):
-        x = model.embedding[part] + model.position[:context]
-        for layer, block in enumerate(model.stack):
-            weights = block.attention.weights(block.norm_1(x), mask=model.mask[:context, :context])
-            largest = weights.amax(dim=-1)[..., FIRST_QUERY:]  # [batch, n_head, seq - FIRST_QUERY]
-            if layer == len(sums):
-                sums.append(torch.zeros(largest.shape[1]))
-            sums[layer] = sums[layer] + largest.mean(dim=-1).sum(dim=0)
-            x = block(x, model.mask[:context, :context])
-    return [total / len(tokens) for total in sums]
+    largest = [weights.amax(dim=-1) for weights in head_weights(model, tokens)]
+    return [one[..., FIRST_QUERY:].mean(dim=(0, 2)) for one in largest]  # of [batch, n_head, seq]

@@ -8,7 +8,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from labs_lib.training.byte_text import ByteModel, ByteText, text_parts, window_loss
+from labs_lib.training.byte_text import (
+    ByteModel,
+    ByteText,
+    head_weights,
+    text_parts,
+    window_loss,
+)
 
 ROLES = ("previous", "first", "same byte", "space")
 N_WATCHED = 32  # held-out windows that the heads are watched on
@@ -98,17 +104,6 @@ def chance_scores(windows: Tensor) -> dict[str, float]:
     may = torch.ones(tokens.shape[1], tokens.shape[1]).tril()
     even = (may / may.sum(dim=-1, keepdim=True)).expand(len(tokens), 1, -1, -1)
     return {role: float(_share(even, mask)) for role, mask in role_masks(tokens).items()}
-
-
-def head_weights(model: ByteModel, tokens: Tensor) -> list[Tensor]:
-    """Return each layer's weights for tokens [batch, seq]: [batch, n_head, seq, seq]."""
-    seq = tokens.shape[1]
-    mask, found = model.mask[:seq, :seq], []
-    x = model.embedding[tokens] + model.position[:seq]  # [batch, seq, d_model]
-    for block in model.stack:
-        found.append(block.attention.weights(block.norm_1(x), mask=mask))
-        x = block(x, mask)
-    return found
 
 
 def loss_without(model: ByteModel, gone: Sequence[Head], windows: Tensor) -> float:

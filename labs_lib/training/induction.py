@@ -66,7 +66,7 @@ class AttentionOnly(nn.Module):
             if self.mix is not None:
                 k = smeared(k, self.mix[number].sigmoid())
             if keep is not None:
-                keep.append(_weights(layer, q, k, mask))
+                keep.append(layer.weights_of(q, k, mask))
             heads = layer.attend(q, k, v, mask)  # [batch, n_head, seq, head_dim]
             silent = [head for at, head in ablate if at == number]
             if silent:
@@ -185,9 +185,3 @@ def _behind_copies(tokens: Tensor) -> Tensor:
     behind = torch.zeros(*tokens.shape, tokens.shape[1], dtype=torch.bool)
     behind[:, :, 1:] = tokens[:, :, None] == tokens[:, None, :-1]
     return behind.tril()
-
-
-def _weights(layer: AttentionLayer, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
-    """The weights of whatever the layer's core computes: [batch, n_head, seq, seq]."""
-    one_hot = torch.eye(k.shape[-2]).expand(*k.shape[:2], -1, -1)
-    return layer.attend(q, k, one_hot, mask)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from labs_lib.config import divisors
+
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 
 
@@ -64,6 +66,10 @@ class AttentionLayer(nn.Module):
         Attention is linear in v: given the identity matrix as values, it returns its weights.
         """
         q, k, _ = self.project(x, x if memory is None else memory)
+        return self.weights_of(q, k, mask)
+
+    def weights_of(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return the same for queries and keys as `project` gives them."""
         seq_k = k.shape[-2]
         one_hot = torch.eye(seq_k, dtype=k.dtype).expand(*k.shape[:2], seq_k, seq_k)
         return self.attend(q, k, one_hot, mask)
@@ -100,10 +106,10 @@ class AttentionLayer(nn.Module):
 
 def _check_heads(d_model: int, n_head: int, n_kv_head: int, sliced: bool) -> None:
     if n_head < 1 or d_model % n_head:
-        legal = [h for h in range(1, d_model + 1) if d_model % h == 0]
+        legal = list(divisors(d_model))
         raise ValueError(f"n_head={n_head} does not divide d_model={d_model}; these do: {legal}")
     if n_kv_head < 1 or n_head % n_kv_head:
-        legal = [h for h in range(1, n_head + 1) if n_head % h == 0]
+        legal = list(divisors(n_head))
         raise ValueError(
             f"n_kv_head={n_kv_head} does not divide n_head={n_head}; these do: {legal}"
         )

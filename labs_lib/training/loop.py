@@ -89,15 +89,18 @@ def train(
     """
     steps = _checked_steps(task.steps if steps is None else steps)
     name, line = name or type(task).__name__, ProgressLine(show)
-    model, final, losses = build(task, seed, attend), {}, []
-    watched = [(0, seen)] if (seen := watch(task, model, 0)) else []
+    model, final, losses, watched = build(task, seed, attend), {}, [], []
     started = time.monotonic()
 
+    def look(step: int) -> None:
+        if seen := watch(task, model, step):
+            watched.append((step, seen))
+
     def go_through() -> None:
+        look(0)
         for progress in training_steps(task, model, seed, steps):
             losses.append(progress.loss)
-            if seen := watch(task, model, progress.step):
-                watched.append((progress.step, seen))
+            look(progress.step)
             line.update(f"{name}: {progress}")
 
     with at_most_threads(task.threads if threads is None else threads):

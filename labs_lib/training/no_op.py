@@ -11,18 +11,10 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.nn import functional as F
 
 from labs_lib.training.layers import Attend, AttentionLayer
-from labs_lib.training.retrieval import (
-    N_KEY,
-    N_TEST,
-    N_VALUE,
-    TEST_SEED,
-    distinct,
-)
-
-FIRST = ("nothing", "a mark", "an ordinary token")
+from labs_lib.training.retrieval import N_KEY, N_TEST, N_VALUE, TEST_SEED, distinct
 
 
 def softmax_or_nothing(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -31,8 +23,8 @@ def softmax_or_nothing(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = No
     q, k, v and the answer are [batch, n_head, seq, head_dim]; no mask is used here.
     Source: Miller 2023, "Attention Is Off By One".
     """
-    k, v = (functional.pad(t, (0, 0, 0, 1)) for t in (k, v))  # a key of zeros scores 0, says 0
-    return functional.scaled_dot_product_attention(q, k, v)
+    k, v = (F.pad(t, (0, 0, 0, 1)) for t in (k, v))  # a key of zeros scores 0, says 0
+    return F.scaled_dot_product_attention(q, k, v)
 
 
 class Asker(nn.Module):
@@ -42,10 +34,8 @@ class Asker(nn.Module):
 
     def __init__(self, task: "NoOp", attend: Attend | None):
         super().__init__()
-        self.key, self.value = (
-            nn.Embedding(N_KEY, task.d_model),
-            nn.Embedding(N_VALUE, task.d_model),
-        )
+        self.key = nn.Embedding(N_KEY, task.d_model)
+        self.value = nn.Embedding(N_VALUE, task.d_model)
         self.query = nn.Embedding(N_KEY, task.d_model)
         self.position = nn.Parameter(torch.randn(task.d_model))  # of the first slot
         self.mark = nn.Parameter(torch.randn(task.d_model))
@@ -75,7 +65,7 @@ class NoOp:
 
     threads: ClassVar[int] = 1
 
-    first: str = "a mark"  # one of FIRST
+    first: str = "a mark"  # or "nothing", or "an ordinary token"
     may_say_nothing: bool = False
     n_head: int = 1
     n_slot: int = 8
@@ -105,11 +95,8 @@ class NoOp:
     def loss(self, model: Asker, generator: torch.Generator) -> Tensor:
         """Return the mean squared error, a scalar, of a fresh batch, over all numbers."""
         keys, values, query, slot, present = self.sample(self.batch, generator)
-        return (
-            (model(keys, values, query) - self._wanted(model, values, slot, present))
-            .square()
-            .mean()
-        )
+        missed = model(keys, values, query) - self._wanted(model, values, slot, present)
+        return missed.square().mean()
 
     def evaluate(self, model: Asker) -> dict[str, float]:
         """Return, where the key is present or absent, the error and the weight on the first slot.

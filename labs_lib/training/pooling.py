@@ -36,10 +36,10 @@ class PooledHeads(ByteText):
         found = {"loss": self._loss(model), "more": self._loss(self._trained(model))}
         with suppress(Withheld):
             for n_kv_head in self.kept:
-                found |= self._merged(model, n_kv_head)
+                found |= self._losses_with(model, n_kv_head)
         return found
 
-    def _merged(self, model: ByteModel, n_kv_head: int) -> dict[str, float]:
+    def _losses_with(self, model: ByteModel, n_kv_head: int) -> dict[str, float]:
         mean, first = (with_fewer_heads(model, n_kv_head, how) for how in ("mean", "first"))
         return {
             f"mean_{n_kv_head}": self._loss(mean),

@@ -48,7 +48,6 @@ def record(
     *,
     steps: int | None = None,
     done: dict[tuple[Task, int], Run] | None = None,
-    show: bool | None = None,
 ) -> Record:
     """Train every variant of an experiment with every seed, write the record and return it.
 
@@ -61,7 +60,7 @@ def record(
             run = done.get((task, seed))
             if run is None:
                 title = f"{name}, {label}, seed {seed}"
-                run = train(task, seed=seed, steps=steps, name=title, show=show, threads=1)
+                run = train(task, seed=seed, steps=steps, name=title, threads=1)
                 if run.interrupted:
                     raise KeyboardInterrupt(f"{title} was stopped; the record stays as it was")
                 done[task, seed] = run

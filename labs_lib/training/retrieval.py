@@ -39,9 +39,10 @@ class Retriever(nn.Module):
         self, task: "TwoRules | TwoTargets", n_query: int, n_answer: int, attend: Attend | None
     ):
         super().__init__()
-        self.key, self.value = _table(N_KEY, task.d_model), _table(N_VALUE, task.d_model)
-        self.position = _table(task.n_slot, task.d_model)
-        self.query = _table(n_query, task.d_model)
+        self.key = nn.Embedding(N_KEY, task.d_model)
+        self.value = nn.Embedding(N_VALUE, task.d_model)
+        self.position = nn.Embedding(task.n_slot, task.d_model)
+        self.query = nn.Embedding(n_query, task.d_model)
         self.attention = AttentionLayer(task.d_model, task.n_head, attend=attend)
         self.read_out = nn.Linear(task.d_model, n_answer * N_VALUE)
 
@@ -177,10 +178,6 @@ class TwoTargets:
             first, second = rows[:, head].gather(1, slots).mean(dim=0).tolist()
             finals |= {f"head_{head}_on_first": first, f"head_{head}_on_second": second}
         return finals
-
-
-def _table(rows: int, d_model: int) -> nn.Embedding:
-    return nn.Embedding(rows, d_model)
 
 
 def _test_generator() -> torch.Generator:

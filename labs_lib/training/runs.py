@@ -153,10 +153,10 @@ def rounded(values: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 4) for name, value in values.items()}
 
 
-def thin(losses: list[float], most: int = MAX_POINTS) -> list[tuple[int, float]]:
-    """Return at most `most` points (step, mean loss since the point before), the last included."""
+def thin(losses: list[float]) -> list[tuple[int, float]]:
+    """Return at most 60 points (step, mean loss since the point before), the last included."""
     points, start = [], 0
-    count = min(most, len(losses))
+    count = min(MAX_POINTS, len(losses))
     for i in range(1, count + 1):
         end = round(i * len(losses) / count)
         points.append((end, math.fsum(losses[start:end]) / (end - start)))

@@ -63,6 +63,11 @@ def test_a_training_is_watched_from_before_its_first_step():
     assert [step for step, _ in again.watched] == [0, 20]
 
 
+def test_an_interrupt_of_the_first_look_still_gives_a_run(stop_at_call):
+    run = train(Induction(n_layer=1), steps=20, show=False, attend=stop_at_call(1))
+    assert run.interrupted and run.steps == 0 and run.watched == []
+
+
 def test_recorded_two_layers_and_smeared_keys_copy_and_one_layer_does_not():
     made = load_record("induction")
     assert made.spread("two layers").low > 0.97
