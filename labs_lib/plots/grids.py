@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
+from matplotlib.colors import Colormap, Normalize
 from matplotlib.patches import Rectangle
 
 from .style import COLOUR_MAP, FAINT, axes_for, ink_on, look, numbers
@@ -38,7 +38,8 @@ def heatmap(
 
     Args:
         rows, columns: what the two axes stand for, in words, with a unit where there is one.
-        mask: bool [rows, columns], True = shown; the other cells are hatched and carry no number.
+        mask: bool [rows, columns], True = shown; the other cells, and those whose value is not
+            finite, are hatched and carry no number.
         limits: the values of the darkest and the lightest colour; by default the smallest and
             largest value that is shown.
         show_numbers: by default wherever there are at most 200 cells.
@@ -58,7 +59,7 @@ def heatmap(
             np.ma.array(grid, mask=~shown), cmap=colour_map, norm=norm, aspect="auto"
         )
         _hatch(ax, shown)
-        if show_numbers if show_numbers is not None else grid.size <= MOST_NUMBERS:
+        if show_numbers or (show_numbers is None and grid.size <= MOST_NUMBERS):
             _write_numbers(ax, grid, shown, matplotlib.colormaps[colour_map], norm, decimals)
         _name_axis(ax, "y", rows, row_labels, grid.shape[0])
         _name_axis(ax, "x", columns, column_labels, grid.shape[1])
@@ -92,7 +93,14 @@ def _hatch(ax: Axes, shown: np.ndarray) -> None:
         ax.add_patch(Rectangle(cell, 1, 1, facecolor="white", edgecolor=FAINT, hatch="////", lw=0))
 
 
-def _write_numbers(ax, grid, shown, colour_map, norm, decimals) -> None:
+def _write_numbers(
+    ax: Axes,
+    grid: np.ndarray,
+    shown: np.ndarray,
+    colour_map: Colormap,
+    norm: Normalize,
+    decimals: int,
+) -> None:
     size = 9 if grid.shape[1] <= 10 else 7
     for row, column in np.argwhere(shown):
         value = float(grid[row, column])

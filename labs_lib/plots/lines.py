@@ -42,20 +42,7 @@ def curves(
     with look():
         ax = axes_for(ax, 7.0, 3.2)
         for index, (name, values) in enumerate(series.items()):
-            middle, low, high = values if _has_spread(values) else (values, None, None)
-            heights = numbers(middle)
-            if heights.shape != places.shape:
-                raise ValueError(
-                    f"{name!r} has shape {list(heights.shape)}, x has {list(places.shape)}; "
-                    "give one value for each x"
-                )
-            colour = COLOURS[index % len(COLOURS)]
-            plain = places.size <= MOST_MARKERS and name not in dashed
-            marker = MARKERS[index % len(MARKERS)] if plain else None
-            ls = "--" if name in dashed else "-"
-            ax.plot(places, heights, color=colour, marker=marker, ls=ls, markersize=5, label=name)
-            if low is not None:
-                ax.fill_between(places, numbers(low), numbers(high), color=colour, alpha=0.18, lw=0)
+            _draw_line(ax, places, name, values, index, name in dashed)
         if baseline is not None:
             ax.axhline(baseline[0], color=INK, ls="--", lw=1.0, label=baseline[1])
         _scale(ax, places, log_x, log_y)
@@ -65,6 +52,26 @@ def curves(
         if len(series) + (baseline is not None) > 1:
             ax.legend()
     return ax
+
+
+def _draw_line(
+    ax: Axes, places: np.ndarray, name: str, values: Any, index: int, dashed: bool
+) -> None:
+    """Draw line number `index`, and the band of its spread where it has one."""
+    middle, low, high = values if _has_spread(values) else (values, None, None)
+    heights = numbers(middle)
+    if heights.shape != places.shape:
+        raise ValueError(
+            f"{name!r} has shape {list(heights.shape)}, x has {list(places.shape)}; "
+            "give one value for each x"
+        )
+    colour = COLOURS[index % len(COLOURS)]
+    marked = places.size <= MOST_MARKERS and not dashed
+    marker = MARKERS[index % len(MARKERS)] if marked else None
+    ls = "--" if dashed else "-"
+    ax.plot(places, heights, color=colour, marker=marker, ls=ls, markersize=5, label=name)
+    if low is not None:
+        ax.fill_between(places, numbers(low), numbers(high), color=colour, alpha=0.18, lw=0)
 
 
 def _has_spread(values: Any) -> bool:

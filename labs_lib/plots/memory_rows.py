@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ def memory_rows(
     *,
     fetched: Sequence[int] = (),
     clashes: Mapping[int, int] | None = None,
-    label=lambda word: str(word),
+    label: Callable[[int], str] = str,
     x_label: str = "",
     title: str = "",
     ax: Axes | None = None,

@@ -19,22 +19,25 @@ def weights_row(
     labels: Sequence[str] | None = None,
     title: str = "",
     mask: Any = None,
-    keys: str = "key",
-    colour: str = COLOURS[0],
     ax: Axes | None = None,
 ) -> Axes:
     """Draw one row of attention weights [seq_k] as bars in percent, with the number on each bar.
 
     `mask` is bool [seq_k], True = may attend; a key that may not be attended to is hatched.
-    Raises ValueError for anything that is not one row.
+    Raises ValueError for anything that is not one row, or a mask of another length.
     """
     row = numbers(weights)
     if row.ndim != 1:
         raise ValueError(f"weights_row draws one row; these weights have shape {list(row.shape)}")
     open_ = np.ones(row.size, dtype=bool) if mask is None else numbers(mask).astype(bool)
+    if open_.shape != row.shape:
+        raise ValueError(
+            f"the mask has shape {list(open_.shape)}, the weights {list(row.shape)}; "
+            "give one True or False for each key"
+        )
     with look():
         ax = axes_for(ax, min(9.0, 2.0 + 0.7 * row.size), 2.6)
-        ax.bar(np.arange(row.size), 100 * row, width=0.72, color=colour)
+        ax.bar(np.arange(row.size), 100 * row, width=0.72, color=COLOURS[0])
         for place in np.flatnonzero(~open_):
             ax.axvspan(place - 0.5, place + 0.5, facecolor="white", edgecolor=FAINT, hatch="////")
         if row.size <= MOST_BAR_NUMBERS:
@@ -45,7 +48,7 @@ def weights_row(
         ax.set_ylim(0, 112)
         ax.set_yticks([0, 25, 50, 75, 100])
         ax.set_ylabel("weight (%)")
-        ax.set_xlabel(keys)
+        ax.set_xlabel("key")
         names = [str(n) for n in (labels if labels is not None else range(row.size))]
         step = max(1, -(-row.size // MOST_BAR_NUMBERS))
         ax.set_xticks(range(0, row.size, step), names[::step])

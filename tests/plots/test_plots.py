@@ -67,6 +67,8 @@ def test_weights_row_shows_percent_on_each_bar_and_hatches_closed_keys(ax):
     assert ax.get_ylabel() == "weight (%)"
     with pytest.raises(ValueError, match="one row"):
         plots.weights_row(np.zeros((2, 2)), ax=ax)
+    with pytest.raises(ValueError, match=r"mask has shape \[2\], the weights \[3\]"):
+        plots.weights_row([0.25, 0.75, 0.0], mask=[True, False], ax=ax)
 
 
 @pytest.mark.parametrize(("d_model", "n_head"), [(768, 12), (770, 12), (3, 7), (1, 1), (512, 512)])
