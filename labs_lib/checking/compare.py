@@ -93,6 +93,8 @@ def _difference_raised(want: Observation, got: Observation) -> list[str]:
 
 
 def _difference_structure(want: Mapping[str, Leaf], got: Mapping[str, Leaf]) -> str:
+    if unlike := got.get("['not as asked']"):
+        return str(unlike.value)
     parts, theirs = _by_first(want), _by_first(got)
     if set(parts) == set(theirs) and "" not in parts:
         first = next(key for key, part in parts.items() if set(part) != set(theirs[key]))

@@ -7,6 +7,7 @@ front/w_o_mixing.mjs computes the same in the browser; a student's own function 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from .still import students_own
 MERGES = ("with W_O", "without W_O")
 NOBODY = "none"
 MOST_HEADS, MOST_WIDTH = 16, 128
+NEAR = 1e-3
 _SEED = 5
 
 
@@ -46,7 +48,7 @@ def w_o_mixing(
             figure.add_subplot().set_axis_off()
             return parts
         _draw_parts(figure, *parts, merge, off)
-        return _sentence(*parts, merge, off)
+        return told(*parts, merge, off)
 
     def ask(n_head: int, d_model: int, merge: str, off: str | int) -> dict[str, Any] | None:
         if contributions is None or (isinstance(off, int) and off >= n_head):
@@ -55,8 +57,12 @@ def w_o_mixing(
         if isinstance(parts, str):
             return {"message": parts, "empty": "no picture: see the sentence below"}
         packed = [part.float().numpy().tobytes() for part in parts]
-        message = _sentence(*parts, merge, off)
+        message = told(*parts, merge, off)
         return {"parts": packed[0], "before": packed[1], "message": message}
+
+    def told(parts: Tensor, before: Tensor, merge: str, off: str | int) -> str:
+        sentence = _sentence(parts, before, merge, off)
+        return sentence if contributions is None else _judged(parts, merge, off, sentence)
 
     token, matrix = _numbers()
     return Explorer(
@@ -135,6 +141,7 @@ def _taken_apart(contributions: Callable[..., Any] | None, heads: Tensor, W_O: T
 
 def _draw_parts(figure: Figure, parts: Tensor, before: Tensor, merge: str, off: str | int) -> None:
     n_head, d_model = parts.shape
+    most = _most(before)
     (upper, bar), (lower, empty) = figure.subplots(2, 2, height_ratios=(3, 2), width_ratios=(40, 1))
     mask = torch.ones(n_head, d_model, dtype=torch.bool)
     if isinstance(off, int):
@@ -152,7 +159,7 @@ def _draw_parts(figure: Figure, parts: Tensor, before: Tensor, merge: str, off: 
         columns="",
         row_labels=[str(h) for h in range(n_head)],
         mask=mask,
-        limits=(-1.5, 1.5) if merge == MERGES[0] else (-2, 2),
+        limits=(-most, most),
         decimals=1,
         show_numbers=d_model <= 24 and n_head <= 8,
         ax=upper,
@@ -165,6 +172,12 @@ def _draw_parts(figure: Figure, parts: Tensor, before: Tensor, merge: str, off: 
     lower.set_ylim(-1.1 * highest, 1.1 * highest)  # the same, whichever head is off
 
 
+def _most(before: Tensor) -> float:
+    """What the ends of the colours stand for: the largest size, up to the next half."""
+    sizes = before[before.isfinite()].abs()
+    return max(0.5, math.ceil(2 * float(sizes.max())) / 2) if sizes.numel() else 0.5
+
+
 def _draw_sum(ax: Axes, parts: Tensor) -> None:
     d_model = parts.shape[1]
     ax.bar(range(d_model), parts.sum(0), color=COLOURS[0], width=0.8)
@@ -172,6 +185,22 @@ def _draw_sum(ax: Axes, parts: Tensor) -> None:
     ax.set_ylabel("their sum:\nthe output")
     ax.set_xlabel(f"the {d_model} numbers of the output")
     ax.set_xlim(-0.5, d_model - 0.5)
+
+
+def _judged(parts: Tensor, merge: str, off: str | int, sentence: str) -> str:
+    """Whether a student's rows [n_head, d_model] are right, and if so the sentence on them."""
+    right, _ = _parts(None, *parts.shape, merge, off)
+    wanted, got = right.sum(0), parts.double().sum(0)
+    apart = (got - wanted).abs().nan_to_num(nan=math.inf)
+    if float(apart.max()) > NEAR:
+        at = int(apart.argmax())
+        return (
+            f"The sum of your rows is not the output: number {at} of the output is "
+            f"{float(wanted[at]):.2f}, and your rows add up to {float(got[at]):.2f} there."
+        )
+    if not bool(((parts.double() - right).abs() < NEAR).all()):
+        return "The sum of your rows is the output, but they are not what each head adds."
+    return f"The sum of your rows is the output. {sentence}"
 
 
 def _sentence(parts: Tensor, before: Tensor, merge: str, off: str | int) -> str:

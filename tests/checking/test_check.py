@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -142,6 +143,24 @@ def test_a_demonstration_of_ones_own_program_says_what_is_missing(monkeypatch, c
     monkeypatch.setenv("LABS_NBVAL", "1")
     with pytest.raises(AttributeError):
         told(AttributeError("a solution's own fault is never hidden"))
+
+
+def test_a_demonstration_never_sends_a_program_that_passed_back_to_its_check(monkeypatch, capsys):
+    shell = types.SimpleNamespace(user_ns={"split_heads": answer("lab02.split_heads").reference})
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+
+    def told():
+        with yours("lab02.split_heads"):
+            raise AssertionError("the tokens differ")
+        return capsys.readouterr().out
+
+    assert "says PASS" in told()
+    check("lab02.split_heads", shell.user_ns["split_heads"])
+    passed = told()
+    assert "has passed its check" in passed and "says PASS" not in passed
+    assert "AssertionError: the tokens differ\n" in passed
+    shell.user_ns["split_heads"] = lambda x, n_head: x  # edited since
+    assert "says PASS" in told()
 
 
 def test_hints_come_one_at_a_time(capsys):

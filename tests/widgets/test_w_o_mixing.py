@@ -69,6 +69,29 @@ def test_the_panel_shows_what_a_students_function_makes(contributions, said):
     assert not panel.failed
 
 
+def test_the_sum_of_a_students_rows_is_compared_with_the_output():
+    heads_alike = w_o_mixing(
+        lambda heads, W_O: (heads.transpose(1, 2).flatten(2) @ W_O / 4).expand(1, 4, 1, 24)
+        .transpose(1, 2).reshape(1, 4, 1, 24)
+    )  # fmt: skip
+    assert "is the output, but" in heads_alike.message
+    whole = w_o_mixing(lambda heads, W_O: (heads.transpose(1, 2).flatten(2) @ W_O).expand(
+        1, 4, 1, 24))  # fmt: skip
+    assert "not the output" in whole.message and "heads write" not in whole.message
+    right = w_o_mixing(per_head_contributions)
+    assert "rows is the output. 4 heads write" in right.message
+    right.set(merge=MERGES[1], off=2)
+    assert "rows is the output. Head 2 is off" in right.message
+    assert "your rows" not in w_o_mixing().message
+
+
+def test_no_number_lies_beyond_the_ends_of_the_colours():
+    for sizes in ({}, {"n_head": 1, "d_model": 8}, {"n_head": 16, "d_model": 128}):
+        grid, *_ = w_o_mixing(**sizes).figure.axes
+        picture = grid.images[0]
+        assert abs(picture.get_array()).max() <= picture.norm.vmax
+
+
 def test_unwritten_and_failing_functions_are_told_apart():
     def stub(heads, W_O):
         raise NotImplementedError

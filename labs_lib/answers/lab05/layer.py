@@ -113,7 +113,8 @@ class _Fused(Parts):
     """One matrix for q, k and v, filled by `load`."""
 
     def make(self, d_model, kv_width):
-        self.W_QKV = nn.Parameter(torch.randn(d_model, d_model + 2 * kv_width))
+        W_QKV = torch.randn(d_model, d_model + 2 * kv_width) / d_model**0.5
+        self.W_QKV = nn.Parameter(W_QKV)
         self.out = nn.Linear(d_model, d_model, bias=False)
 
     def load(self, W_Q, W_K, W_V, W_O):

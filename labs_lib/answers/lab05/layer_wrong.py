@@ -149,11 +149,23 @@ class _AllTurnedOver(Parts):
         return F.linear(concat, self.W_O)
 
 
-class _Zeros(Parts):
+def _starting(change):
+    """The right layer whose new weights are changed in place, `change(parameter)`."""
+
+    def make(self, d_model, kv_width):
+        Parts.make(self, d_model, kv_width)
+        for parameter in self.parameters():
+            change(parameter.data)
+
+    return variant(make=make)
+
+
+class _OtherNames(Parts):
     def make(self, d_model, kv_width):
         super().make(d_model, kv_width)
-        for parameter in self.parameters():
-            parameter.data.zero_()
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            setattr(self, name.lower().replace("_", ""), getattr(self, name))
+            delattr(self, name)
 
 
 def _asserted(self, d_model, n_head, n_kv_head):
@@ -214,13 +226,13 @@ WRONG = (
         _mixes("joining heads without swapping head and token")),
     Wrong("direct_reshape_both_ways", variant(split=_direct_split, merge=_direct_merge),
         _mixes("a direct reshape, there and back (also view(batch * n_head, ...)),")),
-    Wrong("interleaved_split", variant(
+    Wrong("split_dealt_out", variant(
         split=lambda self, x, n: x.unflatten(-1, (-1, n)).movedim(-1, 1)),
         "Head h takes every n_head-th column. The columns of one head stand together: head h\n"
         "has the block of head_dim columns that begins at h * head_dim."),
-    Wrong("interleaved_merge", variant(merge=lambda self, h: h.permute(0, 2, 3, 1).flatten(2)),
-        "The heads are interleaved before W_O: number 0 of every head, then number 1. Then the\n"
-        "rows of W_O meet numbers of other heads. Join n_head and head_dim in that order."),
+    Wrong("merge_dealt_out", variant(merge=lambda self, h: h.permute(0, 2, 3, 1).flatten(2)),
+        "The heads are dealt out like cards before W_O: number 0 of every head, then number 1. So\n"
+        "the rows of W_O meet numbers of other heads. Join n_head and head_dim in that order."),
     Wrong("heads_merged_in_reverse", variant(
         merge=lambda self, h: h.flip(1).transpose(1, 2).flatten(2)),
         "The heads stand in the reverse order before W_O, so that head 0 meets the last rows."),
@@ -363,7 +375,20 @@ WRONG = (
     Wrong("with_biases", _Biased,
         "The values are right, and the layer has more parameters than four matrices: nn.Linear\n"
         "adds a bias of its own unless it is told bias=False."),
-    Wrong("zeros_to_start_with", _Zeros,
+    Wrong("weights_under_other_names", _OtherNames,
+        "The check puts its own weights in, and finds none where the table says. The layer may be\n"
+        "right; give its matrices these four names, or add a method load."),
+    Wrong("large_to_start_with", _starting(lambda W: W.normal_()),
+        "The values are right, but the weights start too large: numbers of size 1 make each\n"
+        "product √d_in times as large as what goes in, and a few layers end in NaN. Start from\n"
+        "torch.randn divided by the root of d_in."),
+    Wrong("unset_to_start_with", _starting(lambda W: W.fill_(math.nan)),
+        "The values are right, but a new layer holds NaN or infinity: torch.empty sets nothing,\n"
+        "it shows what the memory held before. Start from small random numbers."),
+    Wrong("equal_to_start_with", _starting(lambda W: W.fill_(0.02)),
+        "The values are right, but all weights of a matrix start equal. Then all heads are alike\n"
+        "and get equal gradients: they would stay alike. Start from small random numbers."),
+    Wrong("zeros_to_start_with", _starting(lambda W: W.zero_()),
         "All weights start at zero. Then the output is zero and so is every gradient: nothing\n"
         "could ever be learnt. Start from small random numbers."),
 )  # fmt: skip

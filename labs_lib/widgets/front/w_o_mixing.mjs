@@ -69,8 +69,14 @@ function mixing_sentence(parts, before, { n_head, d_model, merge, off }) {
   return `${heads} into each number of the output. ${sentence}`;
 }
 
-function draw_parts(pen, field, parts, { n_head, d_model, merge, off }, title) {
-  const most = merge === WITH_W_O ? 1.5 : 2;
+// What the ends of the colours stand for: the largest size, up to the next half.
+function most_of(before) {
+  const sizes = before.flatMap((part) => [...part].filter(Number.isFinite).map(Math.abs));
+  return Math.max(0.5, Math.ceil(2 * Math.max(0, ...sizes)) / 2);
+}
+
+function draw_parts(pen, field, parts, before, { n_head, d_model, merge, off }, title) {
+  const most = most_of(before);
   const shade = (value) => cividis((value + most) / (2 * most));
   pen.cells(field.left, field.top, field.width, field.height, n_head, d_model, (i) =>
     shade(parts[Math.floor(i / d_model)][i % d_model]),
@@ -88,7 +94,8 @@ function draw_parts(pen, field, parts, { n_head, d_model, merge, off }, title) {
         if (h !== off && c % 4 === 0) pen.hatch(x, y, Math.min(4, d_model - c) * wide, high);
       } else if (wide >= 26 && high >= 16) {
         const ink = { align: "center", size: 11, colour: ink_on(shade(value)) };
-        pen.text(fixed(value, 1), x + wide / 2, y + high / 2, ink);
+        const words = fixed(value, 1);
+        pen.text(words === "-0.0" ? "0.0" : words, x + wide / 2, y + high / 2, ink);
       }
     });
     if (h === off) pen.hatch(field.left, scale.y(h), field.width, high);
@@ -127,7 +134,7 @@ export default explorer({
     const before = own ? rows(own.before) : accounts(given_of(model), s, null);
     const parts = own ? rows(own.parts) : accounts(given_of(model), s, s.off);
     const upper = { left: 72, top: 36, width: pen.width - 88, height: rows_high(s.n_head) };
-    draw_parts(pen, upper, parts, s, TITLES[Number(s.merge !== WITH_W_O)]);
+    draw_parts(pen, upper, parts, before, s, TITLES[Number(s.merge !== WITH_W_O)]);
     draw_sum(pen, { ...upper, top: upper.top + upper.height + 56, height: 140 }, parts, before);
     return own ? own.message : mixing_sentence(parts, before, s);
   },
