@@ -20,7 +20,7 @@ _EXERCISED = ("answer", "check")
 
 
 @dataclass(frozen=True)
-class Mine:
+class StudentCell:
     """A cell of the student's notebook; `role` is empty where it is none of ours.
 
     `base` is the hash of the text that was handed out, where it is known; `gone` says that the new
@@ -61,10 +61,10 @@ class Mine:
 
 def identify(
     student: Mapping[str, Any], release: Mapping[str, Any], base: Mapping[str, Any] | None
-) -> list[Mine]:
+) -> list[StudentCell]:
     """Every cell of the student's notebook, in order, by our metadata, then id, then text."""
     shipped = _Shipped(release, base)
-    return [shipped.mine(n, cell) for n, cell in enumerate(student["cells"], 1)]
+    return [shipped.identified(n, cell) for n, cell in enumerate(student["cells"], 1)]
 
 
 class _Shipped:
@@ -82,10 +82,10 @@ class _Shipped:
             key = (info(cell).get("role", ""), exercise_name(cell))
             self.texts[key] = self.texts.get(key, frozenset()) | {text_hash(cell["source"])}
 
-    def mine(self, number: int, cell: Mapping[str, Any]) -> Mine:
+    def identified(self, number: int, cell: Mapping[str, Any]) -> StudentCell:
         kind, exercise, base = self._label(cell)
         exercised = kind in _EXERCISED
-        return Mine(
+        return StudentCell(
             number,
             cell["id"],
             cell["cell_type"],
@@ -123,13 +123,13 @@ def _plain_hash(cell: Mapping[str, Any]) -> str:
     return text_hash(without_guesses(cell["source"]) if code else cell["source"])
 
 
-def align(mine: Sequence[Mine], release: Mapping[str, Any]) -> dict[int, int]:
+def align(cells: Sequence[StudentCell], release: Mapping[str, Any]) -> dict[int, int]:
     """For each cell of ours in the student's notebook, by number, its place in the release.
 
     A pair has the same exercise or the same text as handed out; where a run of cells was rewritten,
     they are paired in order. A cell that has no counterpart is left out.
     """
-    old = [one for one in mine if one.role in OURS]
+    old = [one for one in cells if one.role in OURS]
     new = [_key(cell) for cell in release["cells"]]
     pairs: dict[int, int] = {}
     matcher = SequenceMatcher(None, [one.key for one in old], new, autojunk=False)
@@ -142,7 +142,7 @@ def align(mine: Sequence[Mine], release: Mapping[str, Any]) -> dict[int, int]:
     return pairs
 
 
-def _pair_the_rest(old: Sequence[Mine], new: Sequence[str], pairs: dict[int, int]) -> None:
+def _pair_the_rest(old: Sequence[StudentCell], new: Sequence[str], pairs: dict[int, int]) -> None:
     """Pair what moved to another part of the notebook."""
     free: dict[str, list[int]] = {}
     for place, key in enumerate(new):
@@ -154,7 +154,10 @@ def _pair_the_rest(old: Sequence[Mine], new: Sequence[str], pairs: dict[int, int
 
 
 def _pair_rewritten(
-    old: Sequence[Mine], places: range, cells: Sequence[Mapping[str, Any]], pairs: dict[int, int]
+    old: Sequence[StudentCell],
+    places: range,
+    cells: Sequence[Mapping[str, Any]],
+    pairs: dict[int, int],
 ) -> None:
     taken = set(pairs.values())
     left = [p for p in places if p not in taken and info(cells[p]).get("role") not in _EXERCISED]

@@ -90,23 +90,23 @@ def _answers(source: str, code: bool, kind: str, ours: Any, known: Known) -> lis
 
 def _identity(cell: Mapping[str, Any], known: Known) -> tuple[str, str, str, Any]:
     """Role, exercise, by what, and our own cell; empty where the cell isn't known."""
-    mine = known.by_id.get(cell["id"])
+    ours = known.by_id.get(cell["id"])
     mark = info(cell)
     kind, name = mark.get("role"), exercise_name(cell)
     if kind in ("answer", "check") and name in known.asked:
-        return kind, name, METADATA, mine
-    exercised = mine is not None and info(mine).get("role") in ("answer", "check")
+        return kind, name, METADATA, ours
+    exercised = ours is not None and info(ours).get("role") in ("answer", "check")
     if kind in ("setup", "demo", "prose") and not exercised:
-        return kind, "", METADATA, mine or known.by_text.get(text_hash(cell["source"]))
-    if mine is not None:
-        return info(mine).get("role", "prose"), exercise_name(mine), ID, mine
+        return kind, "", METADATA, ours or known.by_text.get(text_hash(cell["source"]))
+    if ours is not None:
+        return info(ours).get("role", "prose"), exercise_name(ours), ID, ours
     checked = checked_call(cell["source"])
     if checked in known.asked:
         return "check", checked, TEXT, None
     digest = text_hash(cell["source"])
     if digest in known.stubs:
         return "answer", known.stubs[digest], TEXT, None
-    mine = known.by_text.get(digest)
-    if mine is not None and cell["source"].strip():
-        return info(mine).get("role", "prose"), exercise_name(mine), TEXT, mine
+    ours = known.by_text.get(digest)
+    if ours is not None and cell["source"].strip():
+        return info(ours).get("role", "prose"), exercise_name(ours), TEXT, ours
     return "", "", "", None

@@ -62,15 +62,13 @@ def match(
     return {item.name: _borrow(item, found) for item in asked}
 
 
-def recognised(student: Mapping[str, Any], asked: Sequence[Asked]) -> int:
-    """How many of the exercises a notebook has any trace of; tells which lab it is of."""
-    return recognised_by_lab(student, {"": asked})[""]
-
-
 def recognised_by_lab(
     student: Mapping[str, Any], asked: Mapping[str, Sequence[Asked]]
 ) -> dict[str, int]:
-    """The same for several labs, by name: each cell is read once for all of them."""
+    """How many exercises of each lab, by name, a notebook has any trace of: which lab it is of.
+
+    Each cell is read once for all labs.
+    """
     told = [
         (cell["source"], str(cell.get("id", "")), exercise_name(cell), checked_call(cell["source"]))
         for cell in student["cells"]

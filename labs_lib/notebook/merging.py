@@ -14,7 +14,7 @@ from typing import Any
 
 from nbformat import NotebookNode, from_dict
 
-from .aligning import GONE, KEPT, Mine, align, identify
+from .aligning import GONE, KEPT, StudentCell, align, identify
 from .bindings import binds
 from .cells import KEY, exercise_name, info, role, text_hash
 from .guesses import guesses, with_guesses
@@ -70,8 +70,8 @@ def asked_in(release: Mapping[str, Any]) -> list[Asked]:
         if role(cell) == "answer":
             name = exercise_name(cell)
             short = called.get(name) or name.partition(".")[2]
-            value = binds(cell["source"] + "\n", short, as_function=True)
-            found.append(Asked(name, short, cell["source"], value))
+            is_function = binds(cell["source"] + "\n", short, as_function=True)
+            found.append(Asked(name, short, cell["source"], is_function))
     return found
 
 
@@ -85,14 +85,14 @@ def merge(student: NotebookNode, release: NotebookNode, base: NotebookNode | Non
             took our metadata away.
     """
     asked = asked_in(release)
-    mine = identify(student, release, base)
-    places = align(mine, release)
+    theirs = identify(student, release, base)
+    places = align(theirs, release)
     plan = _Plan()
-    slots = _place_answers(student, release, asked, mine, plan)
-    _place_own(mine, places, slots, release, plan)
-    cells = _emit(release, plan, _guesses(student), _old_metadata(mine, places, slots))
+    slots = _place_answers(student, release, asked, theirs, plan)
+    _place_own(theirs, places, slots, release, plan)
+    cells = _emit(release, plan, _guesses(student), _old_metadata(theirs, places, slots))
     made = _notebook(student, release, cells)
-    seen = {one.exercise for one in mine if one.exercise}
+    seen = {one.exercise for one in theirs if one.exercise}
     return Merged(
         made,
         changed=_essence(made) != _essence(student),
@@ -108,11 +108,11 @@ def _place_answers(
     student: NotebookNode,
     release: NotebookNode,
     asked: Sequence[Asked],
-    mine: list[Mine],
+    theirs: list[StudentCell],
     plan: _Plan,
 ) -> dict[int, int]:
     """Choose the cell that fills each answer's place; the place in the release -> cell number."""
-    blank = {m.number for m in mine if m.role == "answer" and m.untouched}
+    blank = {m.number for m in theirs if m.role == "answer" and m.untouched}
     cells = [
         {**cell, "source": ""} if number in blank else cell
         for number, cell in enumerate(student["cells"], 1)
@@ -121,11 +121,11 @@ def _place_answers(
     at = {exercise_name(c): n for n, c in enumerate(release["cells"]) if role(c) == "answer"}
     slots: dict[int, int] = {}
     for item in asked:
-        marked = [m for m in mine if m.role == "answer" and m.exercise == item.name]
+        marked = [m for m in theirs if m.role == "answer" and m.exercise == item.name]
         tried = [m for m in marked if not m.untouched]
         chosen = (tried or marked or [None])[0]  # a second one follows it, and wins as it did
         if not marked:
-            chosen = _unmarked(item, found[item.name].pieces, mine, at[item.name], plan)
+            chosen = _unmarked(item, found[item.name].pieces, theirs, at[item.name], plan)
         if chosen is not None:
             slots[at[item.name]] = chosen.number
             if not chosen.untouched:
@@ -138,13 +138,13 @@ def _place_answers(
 
 
 def _unmarked(
-    item: Asked, pieces: Sequence[Any], mine: list[Mine], place: int, plan: _Plan
-) -> Mine | None:
+    item: Asked, pieces: Sequence[Any], theirs: list[StudentCell], place: int, plan: _Plan
+) -> StudentCell | None:
     """The cell that answers an exercise whose own cell is gone, if it is nothing else of ours."""
     numbers = [
         p.number for p in pieces if binds(p.source, item.short, as_function=item.is_function)
     ]
-    for one in reversed(mine):
+    for one in reversed(theirs):
         if one.number in numbers and not one.role:
             return one
     if numbers:  # our empty stub below it would undo it
@@ -153,7 +153,7 @@ def _unmarked(
     return None
 
 
-def _fill(item: Asked, chosen: Mine, place: int, plan: _Plan) -> None:
+def _fill(item: Asked, chosen: StudentCell, place: int, plan: _Plan) -> None:
     plan.texts[place] = chosen.source
     if chosen.base and chosen.base != text_hash(item.stub):
         plan.notes.append(f"what {item.name} asks for has changed; see the cell above your answer.")
@@ -166,7 +166,7 @@ def _fill(item: Asked, chosen: Mine, place: int, plan: _Plan) -> None:
 
 
 def _place_own(
-    mine: list[Mine],
+    theirs: list[StudentCell],
     places: Mapping[int, int],
     slots: Mapping[int, int],
     release: NotebookNode,
@@ -175,7 +175,7 @@ def _place_own(
     """Put every cell that the student wrote or changed behind the cell of ours that it followed."""
     used = {number: place for place, number in slots.items()}
     here = -1
-    for one in mine:
+    for one in theirs:
         place = used.get(one.number, places.get(one.number))
         if one.role == KEPT:
             here = GONE
@@ -192,7 +192,7 @@ def _place_own(
             plan.own[here].append(copy_of(one))
 
 
-def _is_theirs(one: Mine, place: int | None, release: NotebookNode, plan: _Plan) -> bool:
+def _is_theirs(one: StudentCell, place: int | None, release: NotebookNode, plan: _Plan) -> bool:
     """Whether a cell is kept as the student's own; a changed one of ours may stay in its place."""
     if one.role == KEPT:
         return one.source != SECTION
@@ -232,9 +232,9 @@ def _emit(
             source = with_guesses(ours["source"], typed)
             if place in plan.blanks:
                 source = f"# {exercise_name(ours)} is answered in another cell"
-        theirs = {k: v for k, v in old.get(place, {}).items() if k not in (KEY, "tags")}
+        kept_metadata = {k: v for k, v in old.get(place, {}).items() if k not in (KEY, "tags")}
         cells += plan.above[place]
-        cells.append({**ours, "source": source, "metadata": {**theirs, **ours["metadata"]}})
+        cells.append({**ours, "source": source, "metadata": {**kept_metadata, **ours["metadata"]}})
         cells += plan.own[place]
     if plan.own[GONE]:
         heading = own_cell("markdown", SECTION, "kept-from-an-earlier-release")
@@ -271,8 +271,8 @@ def _guesses(student: NotebookNode) -> dict[str, str]:
 
 
 def _old_metadata(
-    mine: list[Mine], places: Mapping[int, int], slots: Mapping[int, int]
+    theirs: list[StudentCell], places: Mapping[int, int], slots: Mapping[int, int]
 ) -> dict[int, Mapping[str, Any]]:
-    by_number = {one.number: one.metadata for one in mine}
+    by_number = {one.number: one.metadata for one in theirs}
     paired = {place: number for number, place in places.items()} | dict(slots)
     return {place: by_number[number] for place, number in paired.items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .aligning import KEPT, OURS, Mine
+from .aligning import KEPT, OURS, StudentCell
 from .cells import KEY, info
 
 
-def copy_of(one: Mine) -> dict[str, Any]:
+def copy_of(one: StudentCell) -> dict[str, Any]:
     """A cell as the student's own, without our metadata."""
     made = own_cell(one.cell_type, one.source, one.id)
     made["metadata"] = {k: v for k, v in one.metadata.items() if k != KEY}

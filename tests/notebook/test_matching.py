@@ -8,7 +8,7 @@ import random
 import pytest
 from nbformat import from_dict
 
-from labs_lib.notebook.matching import Asked, match, recognised
+from labs_lib.notebook.matching import Asked, match, recognised_by_lab
 
 STUB = "def {0}(x):\n    raise NotImplementedError\n"
 ASKED = [
@@ -260,6 +260,8 @@ def test_text_that_breaks_a_parser_breaks_nothing():
 
 
 def test_a_notebook_is_recognised_by_what_it_holds():
-    assert recognised(release(), ASKED) == 3
-    assert recognised(strip(release()), ASKED) == 3
-    assert recognised(from_dict({"cells": [new("print(1)")]}), ASKED) == 0
+    assert recognised_by_lab(release(), {"lab02": ASKED}) == {"lab02": 3}
+    assert recognised_by_lab(strip(release()), {"lab02": ASKED}) == {"lab02": 3}
+    assert recognised_by_lab(from_dict({"cells": [new("print(1)")]}), {"lab02": ASKED}) == {
+        "lab02": 0
+    }
