@@ -27,7 +27,7 @@ _ENTRY = b"PK\x01\x02"  # begins the entry of each member in the list at the end
 
 @dataclass(frozen=True)
 class Member:
-    """A file (or, with an empty reader, a folder) in an archive, by the parts of its path."""
+    """A file in an archive, or a folder where nothing reads it, by the parts of its path."""
 
     parts: tuple[str, ...]
     read: Callable[[], bytes] | None
