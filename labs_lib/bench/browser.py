@@ -24,8 +24,8 @@ from urllib.parse import quote, urlsplit
 import nbformat
 
 from labs_lib.bench.rows import Unavailable
+from labs_lib.workbook.start import environment
 
-SETTINGS = Path(__file__).parents[1] / "workbook" / "jupyter"  # as `labs start` has them
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -169,19 +169,10 @@ def _program() -> str | None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "LABS_"))}
-    own = folder / ".jupyter"
-    for part in ("CONFIG", "DATA", "RUNTIME"):
-        env[f"JUPYTER_{part}_DIR"] = str(own / part.lower())
-    env |= {
-        "JUPYTER_CONFIG_PATH": str(SETTINGS),
-        "JUPYTERLAB_SETTINGS_DIR": str(own / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(own / "workspaces"),
-        "IPYTHONDIR": str(own / "ipython"),
-        "LABS_STATE": str(folder / ".labs"),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")]),
-    }
-    return env
+    """As `labs start` has it, with folders of its own and nothing kept for the student."""
+    env = environment(folder / ".jupyter")
+    kept = {name: value for name, value in env.items() if not name.startswith("LABS_")}
+    return kept | {"LABS_STATE": str(folder / ".labs")}
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path, seconds: float = 60) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,7 @@ from ..notebook.atomic import write_text
 from ..notebook.cells import checked_exercise, exercise_name, role
 from ..paths import home, state
 
-LARGEST = 200 * 2**20
-"""A notebook file above this many bytes is not read."""
+LARGEST = 200 * 2**20  # bytes of a notebook's file; a larger one is not read
 
 
 def folder() -> Path:
@@ -25,6 +26,14 @@ def folder() -> Path:
 def own_state() -> Path:
     """Where this copy keeps what must never be lost, even where no progress is kept."""
     return state() or home() / ".labs"
+
+
+def new_backup(stem: str, suffix: str = "") -> Path:
+    """A place below `.labs/backups/` that nothing has yet: the stem, and this moment in UTC."""
+    named = f"{stem}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    tries = itertools.chain([named], (f"{named}-{number}" for number in itertools.count(2)))
+    paths = (own_state() / "backups" / f"{one}{suffix}" for one in tries)
+    return next(path for path in paths if not path.exists())
 
 
 def all_notebooks() -> list[Path]:
@@ -73,7 +82,7 @@ def read(path: Path) -> Any:
     except Exception as error:  # whatever the bytes are, the answer is one sentence
         raise UsageError(
             f"{path.name} is not a notebook that can be read "
-            f"({_why(text_of(path), error)}){_help(path)}"
+            f"({_why(_beginning(path), error)}){_help(path)}"
         ) from error
     return notebook
 
@@ -92,19 +101,19 @@ def exercise_of_check(cell: Any) -> str:
     return checked_exercise(cell.get("source", ""))
 
 
-def text_of(path: Path) -> str:
+def _help(path: Path) -> str:
+    """The way out for a notebook of the course; for another file there is none that we know."""
+    ours = path.absolute().parent == folder()
+    return "; git shows what changed: git diff notebooks" if ours else ""
+
+
+def _beginning(path: Path) -> str:
     """The file's first characters, whatever its bytes are."""
     try:
         with open(path, "rb") as file:
             return file.read(200_000).decode("utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _help(path: Path) -> str:
-    """The way out for a notebook of the course; for another file there is none that we know."""
-    ours = path.absolute().parent == folder()
-    return "; git shows what changed: git diff notebooks" if ours else ""
 
 
 def _why(text: str, error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,11 +102,6 @@ def _cell(
 
 
 def _keep_copy(path: Path) -> Path:
-    folder = files.own_state() / "backups"
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    backup, number = folder / f"{path.stem}.{stamp}.ipynb", 1
-    while backup.exists():
-        number += 1
-        backup = folder / f"{path.stem}.{stamp}-{number}.ipynb"
+    backup = files.new_backup(path.stem, ".ipynb")
     write_bytes(backup, path.read_bytes())
     return backup

@@ -67,11 +67,12 @@ def command_line(browser: bool = True, port: int | None = None) -> list[str]:
     return command
 
 
-def environment() -> dict[str, str]:
-    """The environment of the server and its kernels: every folder they write to is the course's."""
+def environment(own: Path | None = None) -> dict[str, str]:
+    """The environment of a server and its kernels, which write below `own`; unless it is given,
+    into the course's folder."""
     env = dict(os.environ)
     env.pop("JUPYTER_PATH", None)
-    own = _own()
+    own = own or _own()
     env |= {
         "JUPYTER_CONFIG_PATH": str(SETTINGS),
         "JUPYTER_CONFIG_DIR": str(own / "config"),

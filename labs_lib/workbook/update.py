@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -265,11 +264,7 @@ def _here(path: Path) -> bytes | None:
 
 def _keep_copies(paths: Iterable[Path]) -> Path | None:
     """Copies of what is there, below one new folder; None where there is nothing to copy."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    folder, number = files.own_state() / "backups" / f"update.{stamp}", 1
-    while folder.exists():
-        number += 1
-        folder = folder.with_name(f"update.{stamp}-{number}")
+    folder = files.new_backup("update")
     for path in paths:
         if path.is_file():
             write_bytes(folder / path.relative_to(home()), path.read_bytes())
