@@ -24,6 +24,7 @@ _WITH_NEIGHBOURS = (
     "refuse: more heads than numbers",
 )
 _ZERO = r"(?<![\d.,])0(?![.,]?\d)"
+_BETWEEN = r"[^\d*·×%/]*"
 _MEANT_TO_REFUSE = (AssertionError, ZeroDivisionError, RuntimeError, Exception)
 
 
@@ -235,12 +236,16 @@ def _larger(case: Case) -> Case:
 
 
 def _offers_zero(message: str, above: int, of_larger: Callable[[], str]) -> bool:
-    """Whether a message names 0 before `above`, the next number in it, as one of two that will do.
+    """Whether a message names 0 beside `above`, as one of two that will do.
 
-    A 0 that also stands in the message of a larger d_model offers nothing ("must leave 0").
+    A 0 that also stands in the message of a larger d_model offers nothing ("must leave 0"), nor
+    does one of a sum ("5 = 0 * 8 + 5").
     """
-    offered = re.search(rf"{_ZERO}\D*(?<!\d){above}(?!\d)", message)
-    return offered is not None and re.search(_ZERO, of_larger()) is None
+    zero, other = _ZERO, rf"(?<![\d.,]){above}(?!\d)"
+    beside = re.search(rf"{zero}{_BETWEEN}{other}|{other}{_BETWEEN}{zero}", message)
+    if beside is None:
+        return False
+    return len(re.findall(_ZERO, message)) > len(re.findall(_ZERO, of_larger()))
 
 
 def _sizes(rng: np.random.Generator) -> tuple[int, int, int]:

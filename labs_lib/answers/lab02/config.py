@@ -62,6 +62,15 @@ def _must_leave_0(d_model, n_head):
     return d_model // n_head
 
 
+def _tells_the_sum(d_model, n_head):
+    over, below = d_model % n_head, d_model - d_model % n_head
+    if over:
+        near = " and ".join(str(width) for width in (below, below + n_head) if width)
+        text = f"{d_model} = {d_model // n_head} * {n_head} + {over}; it could be {near}"
+        raise ValueError(text)
+    return d_model // n_head
+
+
 def _asserted(d_model, n_head):
     below = d_model - d_model % n_head
     assert d_model % n_head == 0, f"{below} {below + n_head}"
@@ -72,6 +81,44 @@ def _always_divides(d_model, n_head, head_dim=None):
     made = HeadConfig(d_model, n_head)
     made.head_dim = made.head_dim if head_dim is None else head_dim
     return made
+
+
+def _always_divides_and_tests_all(d_model, n_head, head_dim=None):
+    HeadConfig(d_model, n_head, head_dim)
+    return _always_divides(d_model, n_head, head_dim)
+
+
+def _refuses_none(d_model, n_head, head_dim=None):
+    return HeadConfig(d_model, n_head, 0 if head_dim is None else head_dim)
+
+
+def _compares_none(d_model, n_head, head_dim=None):
+    if d_model < 1 or n_head < 1 or head_dim < 1:
+        raise ValueError("sizes begin at 1")
+    return HeadConfig(d_model, n_head, head_dim)
+
+
+def _calls_its_argument(d_model, n_head, head_dim=None):
+    if head_dim is None:
+        head_dim = head_dim(d_model, n_head)
+    return HeadConfig(d_model, n_head, head_dim)
+
+
+def _asserts_everything(message):
+    """A maker that refuses by assert, with the text `message` of what was refused."""
+
+    def make(d_model, n_head, head_dim=None):
+        try:
+            return HeadConfig(d_model, n_head, head_dim)
+        except ValueError as error:
+            raise AssertionError(message(str(error))) from None
+
+    return make
+
+
+def _asserts_types(d_model, n_head, head_dim=None):
+    assert all(isinstance(size, int) for size in (d_model, n_head))
+    return HeadConfig(d_model, n_head, head_dim)
 
 
 def _must_fill(d_model, n_head, head_dim=None):
@@ -141,6 +188,19 @@ def _nearest_first(d_model, n_head):
     return d_model // n_head
 
 
+_ASSERTED = (
+    "The test is right, but it is an assert, and `python -O` leaves asserts out.\n"
+    "Raise a ValueError, which is always there."
+)
+_ZERO_OFFERED = (
+    "With more heads than numbers the message offers a d_model of 0. That is the multiple\n"
+    "of n_head below, but no legal d_model: leave it out, as in HeadConfig(5, 8)."
+)
+_DIVIDED_ALWAYS = (
+    "The remainder is refused here even when head_dim was given. Then nothing is\n"
+    "divided, and d_model may be anything."
+)
+
 HEAD_CONFIG = Answer(
     reference=HeadConfig,
     wrong=(
@@ -183,8 +243,28 @@ HEAD_CONFIG = Answer(
         Wrong(
             "asserts",
             _variant(_asserted),
-            "The test is right, but it is an assert, and `python -O` leaves asserts out.\n"
-            "Raise a ValueError, which is always there.",
+            _ASSERTED,
+        ),
+        Wrong("asserts_everything", _asserts_everything(str), _ASSERTED),
+        Wrong("asserts_everything_and_names_nothing", _asserts_everything(lambda _: ""), _ASSERTED),
+        Wrong("asserts_types", _asserts_types, _ASSERTED),
+        Wrong(
+            "none_refused",
+            _refuses_none,
+            "Sizes without a head_dim are all refused here. head_dim is None then, and None is\n"
+            "no int: test it only where it was given.",
+        ),
+        Wrong(
+            "none_compared",
+            _compares_none,
+            "head_dim is None where it was not given, and None can't be compared with a number.\n"
+            "Ask `head_dim is None` first.",
+        ),
+        Wrong(
+            "argument_called",
+            _calls_its_argument,
+            "Within __init__ the name head_dim is the argument, which is None here, and no longer\n"
+            "the function that you wrote above: the argument hides it. Divide here once more.",
         ),
         Wrong(
             "names_nothing",
@@ -209,14 +289,23 @@ HEAD_CONFIG = Answer(
         Wrong(
             "offers_zero",
             _variant(_refuse),
-            "With more heads than numbers the message offers a d_model of 0. That is the multiple\n"
-            "of n_head below, but no legal d_model: leave it out, as in HeadConfig(5, 8).",
+            _ZERO_OFFERED,
+        ),
+        Wrong(
+            "offers_zero_last",
+            _variant(lambda d_model, n_head: _refuse(
+                d_model, n_head, "{d_model} % {n_head} must be 0: {above} or {below} is")),
+            _ZERO_OFFERED,
         ),
         Wrong(
             "head_dim_must_divide_too",
             _always_divides,
-            "The remainder is refused here even when head_dim was given. Then nothing is\n"
-            "divided, and d_model may be anything.",
+            _DIVIDED_ALWAYS,
+        ),
+        Wrong(
+            "head_dim_tested_and_must_divide_too",
+            _always_divides_and_tests_all,
+            _DIVIDED_ALWAYS,
         ),
         Wrong(
             "heads_must_be_as_wide_as_d_model",
@@ -285,6 +374,7 @@ HEAD_CONFIG = Answer(
         ),
     ),
     right=(
+        Right("a_quotient_of_0_in_the_message", _variant(_tells_the_sum)),
         Right("frozen_dataclass", _Frozen),
         Right("type_error_for_types", _Typed),
         Right("a_function_that_makes", _variant(_nearest_first)),
