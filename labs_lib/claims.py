@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from labs_lib.errors import UsageError
 
 VERDICTS = ("true", "within-limits", "wrong", "unverifiable")
 STATUSES = ("measured", "planned", "not-measurable")
-TAG = re.compile(r"claim-(C\d+)")
 
 
 @dataclass(frozen=True)
@@ -50,48 +48,6 @@ def load(path: Path | None = None) -> list[Claim]:
     """Return all claims of data/claims.json, or of another file of the same form."""
     with open(path or paths.data() / "claims.json", encoding="utf-8") as file:
         return [Claim(**row) for row in json.load(file)["claims"]]
-
-
-def measured_cells(solutions: Path | None = None) -> dict[str, list[str]]:
-    """Return for each claim id the solution notebooks with a code cell tagged `claim-ID`.
-
-    Reads the sources (`NN_name.md`); a folder that is missing has none, as in a class's copy.
-    """
-    import jupytext  # only an author's reading of sources needs it, not the table
-
-    found: dict[str, list[str]] = {}
-    for path in sorted((solutions or paths.home() / "solutions").glob("*.md")):
-        notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md:myst")
-        for cell in notebook.cells:
-            tags = cell.metadata.get("tags", []) if cell.cell_type == "code" else []
-            for match in filter(None, map(TAG.fullmatch, tags)):
-                found.setdefault(match[1], []).append(path.stem)
-    return found
-
-
-def unaccounted(
-    claims: Iterable[Claim] | None = None, cells: dict[str, list[str]] | None = None
-) -> list[str]:
-    """Return a sentence for each claim whose status and notebooks disagree.
-
-    A measured claim needs a tagged cell in its own lab; a tagged cell needs a measured claim.
-    """
-    known = {claim.id: claim for claim in (load() if claims is None else claims)}
-    cells = measured_cells() if cells is None else cells
-    wrong = []
-    for claim in known.values():
-        labs = {stem[:2] for stem in cells.get(claim.id, [])}
-        if claim.status == "measured" and claim.lab not in labs:
-            where = f"only in lab {', '.join(sorted(labs))}" if labs else "in no notebook"
-            wrong.append(
-                f"{claim.id} is marked measured in lab {claim.lab}, but a cell tagged "
-                f"claim-{claim.id} is {where}"
-            )
-    for id_, stems in cells.items():
-        status = known[id_].status if id_ in known else "not in the ledger"
-        if status != "measured":
-            wrong.append(f"{', '.join(stems)} measures claim-{id_}, which is {status}")
-    return wrong
 
 
 def table(claims: Iterable[Claim]) -> Table:

@@ -19,6 +19,7 @@ from typing import NoReturn, cast
 
 from . import __version__
 from .errors import UsageError
+from .leaving import in_order, told
 
 OVERVIEW = """\
 Attention Labs: build multi-head attention, check it, understand it.
@@ -77,8 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(arguments)
     except SystemExit as leaving:  # argparse, after --help or a usage error
         return leaving.code if isinstance(leaving.code, int) else 0
-    except KeyboardInterrupt:
-        return _refuse("interrupted", 130)
+    except KeyboardInterrupt as stop:
+        return _refuse(*told(stop))
     except BrokenPipeError:  # the reader, such as `head`, has what it wanted
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -150,14 +151,14 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, help=argparse.SUPPRESS)
 
     def command(run: FunctionType) -> argparse.ArgumentParser:
-        text = " ".join((run.__doc__ or "").split())
+        name, text = run.__name__.strip("_"), " ".join((run.__doc__ or "").split())
         added = commands.add_parser(
-            run.__name__.strip("_"),
+            name,
             description="\n".join(textwrap.wrap(text, 78)),
-            epilog="example:\n  {}\n      {}".format(*EXAMPLES[run.__name__.strip("_")]),
+            epilog="example:\n  {}\n      {}".format(*EXAMPLES[name]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
-            prog=_prog(run),
+            prog=f"labs {name}",
         )
         added.set_defaults(run=run)
         return added
@@ -165,10 +166,6 @@ def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
     _add_student_commands(command)
     _add_author_commands(command)
     return parser, list(commands.choices)
-
-
-def _prog(run: FunctionType) -> str:
-    return f"labs {run.__name__.strip('_')}"
 
 
 def _add_student_commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -214,16 +211,14 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     first = "the first lab to withhold; end withholds none"
     add("--from", dest="from_lab", required=True, metavar="NN", help=first)
     add = command(_grade).add_argument
-    what = "a folder or a zip archive"
-    add("submissions", type=Path, nargs="?", metavar="SUBMISSIONS", help=what)
+    add("submissions", type=Path, nargs="?", metavar="SUBMISSIONS", help="a folder or a .zip")
     add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
     add("--labs", metavar="NN,NN", help="grade these labs only, such as 02,03")
     add("--seed", type=int, metavar="N", help="the run's secret seed; without it, a fresh one")
     from .grading.options import add_arguments
 
     add_arguments(add)
-    workers = "notebooks at a time; as many as there are cores unless given"
-    add("--workers", "--jobs", type=_count, metavar="N", help=workers)
+    add("--workers", "--jobs", type=_count, metavar="N", help="notebooks at a time; all cores")
     add("--scheduler", metavar="ADDRESS", help="run them on a Dask cluster instead")
     add("--resume", action="store_true", help="run what is new or changed only; the default")
     add("--again", action="store_true", help="grade anew what was graded before")
@@ -292,8 +287,7 @@ def _update(options: argparse.Namespace) -> int:
         print(f"as it was before: {done.backup}")
     if done.written:
         print("Notebooks that are open in JupyterLab: File > Reload Notebook from Disk.")
-    for advice in done.advice:
-        print(advice)
+    print("".join(f"{advice}\n" for advice in done.advice), end="")
     return 1 if done.skipped else 0
 
 
@@ -363,6 +357,7 @@ def _release(options: argparse.Namespace) -> int:
     return 0
 
 
+@in_order
 def _handout(options: argparse.Namespace) -> None:
     """Build the copy that a class gets: no answers of lab NN and later, no tests."""
     from .authoring.handout import handout
@@ -372,6 +367,7 @@ def _handout(options: argparse.Namespace) -> None:
     print(f"{options.target} is ready to hand out, {what}")
 
 
+@in_order
 def _grade(options: argparse.Namespace) -> int:
     """Grade submissions: grades.csv, JUnit XML and a page of feedback per student."""
     from .grading.extras import from_options

@@ -3,9 +3,10 @@ import io
 from collections import Counter
 
 import pytest
+from claims_in_labs import measured_cells, unaccounted
 from rich.console import Console
 
-from labs_lib import claims
+from labs_lib import claims, paths
 
 LEDGER = claims.load()
 
@@ -59,38 +60,35 @@ def test_a_row_says_what_is_claimed_what_is_right_and_who_says_so(row):
 
 
 def test_no_claim_is_measured_without_its_cell_and_no_cell_without_its_claim():
-    assert claims.unaccounted() == []
+    measured = measured_cells(paths.home() / "solutions")
+    assert unaccounted(claims.load(), measured) == []
 
 
 def test_tags_are_read_from_code_cells_in_both_spellings(tmp_path):
     (tmp_path / "01_one_head.md").write_text(SOURCE, encoding="utf-8")
-    cells = claims.measured_cells(tmp_path)
+    cells = measured_cells(tmp_path)
     assert cells == {id_: ["01_one_head"] for id_ in ("C01", "C02", "C126")}
 
 
-def test_a_class_s_copy_without_solutions_has_no_cells(tmp_path):
-    assert claims.measured_cells(tmp_path / "solutions") == {}
-
-
 def test_a_measured_claim_without_a_cell_is_told():
-    told = claims.unaccounted([claim(status="measured")], {})
+    told = unaccounted([claim(status="measured")], {})
     assert told == [
         "C01 is marked measured in lab 01, but a cell tagged claim-C01 is in no notebook"
     ]
 
 
 def test_a_measured_claim_in_another_lab_is_told():
-    told = claims.unaccounted([claim(status="measured")], {"C01": ["06_what_heads_learn"]})
+    told = unaccounted([claim(status="measured")], {"C01": ["06_what_heads_learn"]})
     assert told == [
         "C01 is marked measured in lab 01, but a cell tagged claim-C01 is only in lab 06"
     ]
     both = {"C01": ["01_one_head", "06_what_heads_learn"]}
-    assert claims.unaccounted([claim(status="measured")], both) == []
+    assert unaccounted([claim(status="measured")], both) == []
 
 
 def test_a_cell_whose_claim_is_not_marked_is_told():
     cells = {"C01": ["01_one_head"], "C999": ["01_one_head"]}
-    assert claims.unaccounted([claim(status="planned")], cells) == [
+    assert unaccounted([claim(status="planned")], cells) == [
         "01_one_head measures claim-C01, which is planned",
         "01_one_head measures claim-C999, which is not in the ledger",
     ]

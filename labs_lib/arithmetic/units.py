@@ -13,6 +13,7 @@ from typing import NoReturn
 DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 SCALES = DECIMAL | BINARY
+ROUNDED = 0.005  # how far a number may lie from the right one, as a share of it
 
 
 class Quantity:
@@ -141,26 +142,26 @@ class Bytes(int):
         return format(int(self), spec) if spec else str(self)
 
 
-def is_about(given: float, size: Bytes, unit: str, rel: float = 0.005) -> bool:
-    """Return whether given is the number that size has in unit, to within rel of it."""
-    return math.isclose(given, Quantity(size, unit).value, rel_tol=rel)
+def is_about(given: float, size: Bytes, unit: str) -> bool:
+    """Return whether given is the number that size has in unit, but for its rounding."""
+    return math.isclose(given, Quantity(size, unit).value, rel_tol=ROUNDED)
 
 
-def right_number_wrong_unit(given: float, size: Bytes, unit: str, rel: float = 0.005) -> str | None:
+def right_number_wrong_unit(given: float, size: Bytes, unit: str) -> str | None:
     """Return the sentence for a number that would be right in another unit than the one asked.
 
     None when given is right as it stands, or not right in any unit. Also recognised: a binary
     unit turned into the next one by a factor of 1000, which is neither GB nor GiB.
     """
-    if is_about(given, size, unit, rel):
+    if is_about(given, size, unit):
         return None
     wanted = Quantity(size, unit)
     for other in SCALES:
-        if is_about(given, size, other, rel):
+        if is_about(given, size, other):
             there = Quantity(size, other)
             return f"right number, wrong unit: that is {there}; in {unit} it is {wanted}"
     for smaller, larger in (("KiB", "MiB"), ("MiB", "GiB"), ("GiB", "TiB")):
-        if math.isclose(given, size / SCALES[smaller] / 1000, rel_tol=rel):
+        if math.isclose(given, size / SCALES[smaller] / 1000, rel_tol=ROUNDED):
             return (
                 f"two units mixed: that is {Quantity(size, smaller)} divided by 1000, which is "
                 f"neither {larger} nor its decimal cousin; in {unit} it is {wanted}"
