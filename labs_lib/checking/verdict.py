@@ -15,7 +15,7 @@ import torch
 
 from ..exercises.inputs import rules_drawn_from
 from ..exercises.kit import Exercise, Measured, Rule
-from . import kernel_mistakes, kernels, mistakes
+from . import kernel_mistakes, kernels, mistakes, undefined
 from .compare import difference
 from .observe import Observation, observe_all, quiet, untouched_random_state
 from .oracle import VISIBLE_SEED, Oracle
@@ -186,7 +186,7 @@ def _explain(
         return _verdict(exercise, FAIL, says, mistake.name if mistake else "")
     if got[index].raised and not want[index].raised:
         mistake = mistakes.recognise_error(exercise, got, index, oracle)
-        says = mistake.says.split("\n") if mistake else []
+        says = mistake.says.split("\n") if mistake else undefined.told(exercise, got[index])
         where = f"in the case “{_case_name(exercise, index)}” {lines[0]}"
         more = [] if mistake else _globals_used(program)
         return _verdict(exercise, ERROR, [*says, where, *more], mistake.name if mistake else "")

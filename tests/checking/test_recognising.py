@@ -109,3 +109,21 @@ def test_a_long_sentence_is_broken_between_words():
     for choice in "ab":  # the right one and a wrong one, each explained in one long line
         lines = str(verdict("lab04.quiz_reading", choice)).splitlines()
         assert len(lines) > 2 and all(len(line) <= 92 for line in lines)
+
+
+def test_a_name_that_nobody_defined_is_explained():
+    def calls_an_earlier_piece(x, W_Q, W_K, W_V, n_head, mask=None):
+        return split_heads(x @ W_Q, n_head)  # noqa: F821  # ty: ignore
+
+    said = str(verdict("lab03.fused_multi_head", calls_an_earlier_piece))
+    assert "was built in lab 02" in said and 'given("lab02.split_heads")' in said
+
+    def takes_words_for_variables(x, n_head):
+        return x.view(batch, seq, n_head, -1).transpose(1, 2)  # noqa: F821  # ty: ignore
+
+    assert "word of the shapes" in str(verdict("lab02.split_heads", takes_words_for_variables))
+
+    def misspells(x, n_head):
+        return x.view(*x.shap, n_heads)  # noqa: F821  # ty: ignore
+
+    assert "word of the shapes" not in str(verdict("lab02.split_heads", misspells))
