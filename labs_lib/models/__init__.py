@@ -8,19 +8,19 @@ import importlib
 from typing import Any
 
 _WHERE = {
-    "BrokenModel": "cache",
+    "BrokenModel": "on_disk",
     "Hooks": "hooks",
     "KVCache": "kv_cache",
     "MODELS": "catalog",
     "MiniLM": "minilm",
-    "MissingModel": "cache",
+    "MissingModel": "on_disk",
     "SmolLM2": "smollm2",
-    "available": "cache",
+    "available": "on_disk",
     "chat_prompt": "generation",
     "generate": "generation",
     "load": "loading",
     "prune": "pruning",
-    "status": "cache",
+    "status": "on_disk",
     "stream": "generation",
 }
 

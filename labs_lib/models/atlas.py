@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from labs_lib.models.hooks import Head, Hooks
 from labs_lib.models.minilm import MiniLM
 from labs_lib.models.roles import weights_of
+from labs_lib.models.rounding import rounded
 from labs_lib.models.smollm2 import SmolLM2
 
 TEXT = "The keys to the cabinet are on the table. The keys to the"
@@ -32,14 +33,13 @@ OTHERS = (
 )
 MOST_WORDS = 5
 WHOLE = 65535  # the packed number of a weight of 1
-DECIMALS = 4
 
 
 def measured_atlas(name: str, model: MiniLM | SmolLM2) -> dict[str, Any]:
     """Return the tokens of TEXT, all heads' weights on it, packed, and what the model says."""
     tokens, weights = weights_of(model, TEXT)
     names, said = says(model)
-    answer = {"names": names, "said": [round(x, DECIMALS) for x in said]}
+    answer = {"names": names, "said": rounded(said)}
     return {"tokens": tokens, "weights": packed(weights), "answer": answer}
 
 

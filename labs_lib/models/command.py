@@ -12,8 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from labs_lib import paths
-from labs_lib.models import cache as on_disk
-from labs_lib.models import fetch
+from labs_lib.models import fetch, on_disk
 from labs_lib.models.catalog import MODELS, Entry, entry
 
 WITHOUT = "every lab goes on without it, on recorded figures, and `labs models get` tries again"

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from labs_lib import paths
 from labs_lib.errors import UsageError
-from labs_lib.models import cache as on_disk
+from labs_lib.models import on_disk
 from labs_lib.models.catalog import Entry, entry
 
 Tell = Callable[[int, int], None]
@@ -91,7 +91,8 @@ def _fetched(what: Entry) -> set[str]:
 
 
 def _require_room(what: Entry, root: Path) -> None:
-    needed = what.size + sum(f.size for f in what.files) * (7 if what.made else 1)
+    unpacked = 7 if what.made else 1  # times the files: weights of 5 bits, and again in float32
+    needed = what.size + sum(f.size for f in what.files) * unpacked
     free = shutil.disk_usage(root).free
     if free < needed:
         raise FetchError(

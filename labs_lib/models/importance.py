@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from labs_lib.models.hooks import Head, Hooks
 from labs_lib.models.layer import Pass
-from labs_lib.models.minilm import MiniLM
+from labs_lib.models.minilm import MiniLM, mean_direction
 from labs_lib.models.model import Model
 from labs_lib.models.smollm2 import SmolLM2, rms_norm, rotary_turns
 
@@ -63,9 +63,7 @@ def _in_a_group(model: MiniLM, pairs: Sequence[tuple[str, str]]) -> Loss:
     ids, real = model.ids([text for pair in pairs for text in pair])
 
     def loss(hooks: Hooks) -> list[Tensor]:
-        x = model(ids, real, hooks=hooks)  # [texts, seq, d_model]
-        weight = real.to(x)[:, :, None]
-        vectors = F.normalize((x * weight).sum(dim=1) / weight.sum(dim=1), dim=-1)
+        vectors = mean_direction(model(ids, real, hooks=hooks), real)  # [texts, d_model]
         alike = SHARPNESS * vectors[0::2] @ vectors[1::2].T  # [pairs, pairs]
         return list(F.cross_entropy(alike, torch.arange(len(pairs)), reduction="none"))
 

@@ -11,10 +11,10 @@ from labs_lib.models import induction as copying
 from labs_lib.models.hooks import Head
 from labs_lib.models.model import Model
 from labs_lib.models.roles import untrained, weights_of
+from labs_lib.models.rounding import rounded
 from labs_lib.models.smollm2 import SmolLM2
 
 ONE_BY_ONE = (1, 3, 5, 10)  # how many of the best heads are silenced
-DECIMALS = 4
 
 
 def measured_induction(name: str, model: Model) -> dict[str, Any]:
@@ -34,18 +34,7 @@ def measured_induction(name: str, model: Model) -> dict[str, Any]:
     if isinstance(model, SmolLM2):
         heads = copying.best_heads(scores, int((scores > copying.CLEAN).sum()))
         found |= {"heads": heads, **_silenced(model, scores, heads), **_examples(model, heads)}
-    return tidy(found)
-
-
-def tidy(value: Any) -> Any:
-    """Return tensors, tuples and numbers as JSON keeps them, rounded."""
-    if isinstance(value, torch.Tensor):
-        return tidy(value.tolist())
-    if isinstance(value, dict):
-        return {key: tidy(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [tidy(one) for one in value]
-    return round(value, DECIMALS) if isinstance(value, float) else value
+    return rounded(found)
 
 
 def random_sets(size: tuple[int, int], heads: Collection[Head]) -> dict[str, list[list[Head]]]:

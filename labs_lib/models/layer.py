@@ -21,7 +21,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-def untrained(*size: int) -> nn.Parameter:
+def unfilled(*size: int) -> nn.Parameter:
     """Return room for a weight of this size that a file fills and no training changes."""
     return nn.Parameter(torch.empty(*size), requires_grad=False)
 
@@ -136,4 +136,4 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _projection(d_in: int, d_out: int, bias: bool) -> tuple[nn.Parameter, nn.Parameter | None]:
-    return untrained(d_in, d_out), untrained(d_out) if bias else None
+    return unfilled(d_in, d_out), unfilled(d_out) if bias else None

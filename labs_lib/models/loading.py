@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 
-from labs_lib.models import cache as on_disk
+from labs_lib.models import on_disk
 from labs_lib.models.fetch import finish
 from labs_lib.models.layer import Attend, sdpa
 from labs_lib.models.minilm import MiniLM

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from labs_lib.models.bpe import Tokenizer
 from labs_lib.models.hooks import Hooks
-from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, untrained
+from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, unfilled
 from labs_lib.models.model import Model
 
 SHAPE = Shape(
@@ -68,9 +68,9 @@ class MiniLM(Model):
     def __init__(self, tokenizer: Tokenizer | None = None, attend: Attend = sdpa):
         super().__init__()
         self.shape, self.tokenizer, self.attend = SHAPE, tokenizer, attend
-        self.embed_type = untrained(2, SHAPE.d_model)
-        self.embed_position = untrained(SHAPE.context, SHAPE.d_model)
-        self.embed = untrained(SHAPE.vocab, SHAPE.d_model)
+        self.embed_type = unfilled(2, SHAPE.d_model)
+        self.embed_position = unfilled(SHAPE.context, SHAPE.d_model)
+        self.embed = unfilled(SHAPE.vocab, SHAPE.d_model)
         self.norm = nn.LayerNorm(SHAPE.d_model, eps=NORM_EPSILON)
         self.layers = nn.ModuleList(_Layer(SHAPE) for _ in range(SHAPE.n_layer))
 
@@ -124,9 +124,7 @@ class MiniLM(Model):
         """
         ids, real = self.ids(texts)
         with torch.no_grad():
-            x = self(ids, real, **how)  # [texts, seq, d_model]
-        weight = real.to(x)[:, :, None]
-        return F.normalize((x * weight).sum(dim=1) / weight.sum(dim=1), dim=-1)
+            return mean_direction(self(ids, real, **how), real)
 
     def ids(self, texts: Sequence[str] | str) -> tuple[Tensor, Tensor]:
         """Return token ids [texts, seq] between [CLS] and [SEP], and which of them are real."""
@@ -147,18 +145,12 @@ class MiniLM(Model):
         self(ids, hooks=hooks)
 
     def _check(self, ids: Tensor, real: Tensor | None) -> None:
-        if ids.ndim != 2 or ids.is_floating_point():
-            raise ValueError(
-                f"ids is {ids.dtype} {tuple(ids.shape)}; it is whole numbers, [batch, seq], as "
-                "model.ids(texts) returns them"
-            )
+        self.check_ids(ids)
         if not 0 < ids.shape[1] <= self.shape.context:
             raise ValueError(
                 f"{ids.shape[1]} tokens; the model reads 1 to {self.shape.context}: "
                 "it has no more positions"
             )
-        if int(ids.min()) < 0 or int(ids.max()) >= self.shape.vocab:
-            raise ValueError(f"ids are 0 to {self.shape.vocab - 1}; these are not")
         if real is not None and (real.dtype != torch.bool or real.shape != ids.shape):
             raise ValueError(
                 f"real is {real.dtype} {tuple(real.shape)}; it is bool of the shape of ids, "
@@ -166,13 +158,22 @@ class MiniLM(Model):
             )
 
 
+def mean_direction(x: Tensor, real: Tensor) -> Tensor:
+    """Return the mean of x [texts, seq, d_model] over its real tokens, of length one.
+
+    real is bool [texts, seq]; the result is [texts, d_model].
+    """
+    weight = real.to(x)[:, :, None]
+    return F.normalize((x * weight).sum(dim=1) / weight.sum(dim=1), dim=-1)
+
+
 class _Layer(nn.Module):
     def __init__(self, shape: Shape):
         super().__init__()
         self.attention = AttentionLayer(shape, bias=True)
         self.norm_attention = nn.LayerNorm(shape.d_model, eps=NORM_EPSILON)
-        self.W_up, self.b_up = untrained(shape.d_model, shape.d_ff), untrained(shape.d_ff)
-        self.W_down, self.b_down = untrained(shape.d_ff, shape.d_model), untrained(shape.d_model)
+        self.W_up, self.b_up = unfilled(shape.d_model, shape.d_ff), unfilled(shape.d_ff)
+        self.W_down, self.b_down = unfilled(shape.d_ff, shape.d_model), unfilled(shape.d_model)
         self.norm_mlp = nn.LayerNorm(shape.d_model, eps=NORM_EPSILON)
 
     def forward(self, x: Tensor, along: Pass, number: int) -> Tensor:

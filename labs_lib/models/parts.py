@@ -10,22 +10,21 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from labs_lib.models import cache as on_disk
+from labs_lib.models import on_disk
 from labs_lib.models.layer import turn
 from labs_lib.models.smollm2 import Layer, SmolLM2, rms_norm, rotary_turns
 
-Keeping = Callable[[Tensor], Tensor]  # of tokens [..., d_model] that keep their shape
+OnTokens = Callable[[Tensor], Tensor]  # [..., d_model] -> the same shape
 
 
 @dataclass(frozen=True)
 class LayerParts:
     """What a layer has beside its attention."""
 
-    norm_attention: Keeping
-    norm_mlp: Keeping
-    mlp: Keeping
+    norm_attention: OnTokens
+    norm_mlp: OnTokens
+    mlp: OnTokens
 
 
 @dataclass(frozen=True)
@@ -34,17 +33,17 @@ class ModelParts:
 
     embed: Tensor
     layers: tuple[LayerParts, ...]
-    norm: Keeping
+    norm: OnTokens
 
 
 def parts(model: SmolLM2) -> ModelParts:
     """Return the model's parts, which share its weights."""
 
-    def norm(gain: Tensor) -> Keeping:
+    def norm(gain: Tensor) -> OnTokens:
         return partial(rms_norm, gain=gain)
 
     layers = tuple(
-        LayerParts(norm(layer.norm_attention), norm(layer.norm_mlp), partial(_mlp, layer))
+        LayerParts(norm(layer.norm_attention), norm(layer.norm_mlp), layer.mlp)
         for layer in cast("list[Layer]", model.layers)
     )
     return ModelParts(model.embed, layers, norm(model.norm))
@@ -76,7 +75,3 @@ def attention_tensors(cache: Path | None = None) -> dict[str, Tensor]:
         for tensor in reader.tensors
         if ".attn_" in tensor.name and len(tensor.shape) == 2
     }
-
-
-def _mlp(layer: Layer, x: Tensor) -> Tensor:
-    return (F.silu(x @ layer.W_gate) * (x @ layer.W_up)) @ layer.W_down

@@ -7,7 +7,7 @@ weight that falls on the mask, mean over the queries that have a True at all.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import torch
@@ -19,7 +19,6 @@ from labs_lib.models.model import Model
 ROLES = ("previous", "next", "first", "punctuation", "same word")
 FURTHEST = 8  # fixed offsets that are tried as a baseline
 CONTROL_STD = 0.02
-Masks = Mapping[str, Tensor]
 Which = TypeVar("Which", bound=Model)
 
 
@@ -41,7 +40,7 @@ def role_masks(tokens: Sequence[str], *, causal: bool) -> dict[str, Tensor]:
         "punctuation": marks.expand(seq, seq),
         "same word": same & (distance != 0),
     }
-    asked = (place[:, None] > 0) & (visible(seq, causal))
+    asked = (place[:, None] > 0) & visible(seq, causal)
     return {role: mask & asked for role, mask in masks.items()}
 
 

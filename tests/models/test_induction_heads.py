@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from labs_lib.models import cache, induction, load
+from labs_lib.models import induction, load, on_disk
 from labs_lib.models.hooks import Hooks
-from labs_lib.models.induction_study import random_sets, tidy
+from labs_lib.models.induction_study import random_sets
+from labs_lib.models.rounding import rounded
 from labs_lib.models.studies import recorded
 
-HERE = cache.status("smollm2").state == cache.OK
+HERE = on_disk.status("smollm2").state == on_disk.OK
 
 
 def test_a_copying_head_would_look_behind_the_last_copy():
@@ -42,8 +43,8 @@ def test_random_sets_are_as_large_and_hold_none_of_the_heads_that_they_stand_bes
 
 
 def test_a_record_holds_plain_rounded_numbers():
-    tidied = tidy({"a": torch.tensor([0.123456]), "b": (1, 2.00001), "c": "x"})
-    assert tidied == {"a": [0.1235], "b": [1, 2.0], "c": "x"}
+    plain = rounded({"a": torch.tensor([0.123456]), "b": (1, 2.00001), "c": "x"})
+    assert plain == {"a": [0.1235], "b": [1, 2.0], "c": "x"}
 
 
 def test_recorded_heads_carry_the_copying_and_random_ones_mostly_do_not():

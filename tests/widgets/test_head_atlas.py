@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labs_lib.models import BrokenModel, cache
+from labs_lib.models import BrokenModel, on_disk
 from labs_lib.models.roles import ROLES
 from labs_lib.widgets import head_atlas as atlas
 from labs_lib.widgets import head_facts
@@ -92,7 +92,7 @@ def test_a_model_that_breaks_after_the_explorer_was_made_is_named(monkeypatch):
     assert shown.own["why"] == "model.safetensors can't be read; fetch it anew"
 
 
-@pytest.mark.skipif(cache.status("minilm").state != cache.OK, reason="MiniLM is not here")
+@pytest.mark.skipif(on_disk.status("minilm").state != on_disk.OK, reason="MiniLM is not here")
 def test_silence_moves_the_output():
     panel = atlas.head_atlas()
     before = panel.picture
