@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from labs_lib.grading.sandbox import holding
 from labs_lib.grading.sandbox.policy import Policy
 
 KERNEL_NAME = "labs-sandbox"
@@ -15,8 +16,11 @@ def write_kernelspec(folder: Path, *, policy: Policy, warm: Path | None = None) 
 
     Put `folder` on JUPYTER_PATH; then `--nbval-kernel-name labs-sandbox`, nbclient and JupyterLab
     start fenced kernels. Interrupts go as messages: a signal would end the fence itself. With the
-    socket of a `Nursery` as `warm`, kernels are forked from it while it lives.
+    socket of a `Nursery` as `warm`, kernels are forked from it while it lives. Where this process
+    has found that it may make control groups, kernels have theirs there while it lives.
     """
+    known = holding.known()
+    groups = [] if known is None else [str(folder) for folder in known.folders]
     spec = {
         "argv": [
             str(Path(policy.python).absolute()),
@@ -33,7 +37,11 @@ def write_kernelspec(folder: Path, *, policy: Policy, warm: Path | None = None) 
         "metadata": {
             "kernel_provisioner": {
                 "provisioner_name": KERNEL_NAME,
-                "config": {"policy": policy.to_json(), "warm": str(warm or "")},
+                "config": {
+                    "policy": policy.to_json(),
+                    "warm": str(warm or ""),
+                    "groups": groups,
+                },
             }
         },
     }

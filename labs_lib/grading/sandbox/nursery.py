@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from labs_lib.grading.sandbox import levels, refused, tree
+from labs_lib.grading.sandbox import holding, levels, refused, tree
 from labs_lib.grading.sandbox.bubblewrap import HANDOUT
 from labs_lib.grading.sandbox.environment import clean_environment
 from labs_lib.grading.sandbox.policy import Policy
@@ -123,7 +123,7 @@ class Nursery:
             Policy(python=python), home=str(home), scratch=str(home), handout=None, run_json=None
         )
         return subprocess.Popen(
-            [str(python), "-P", str(PARENT), str(listener)],
+            [str(python), "-P", str(PARENT), str(listener), *map(str, holding.here().folders)],
             executable=str(self._program(python)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -165,12 +165,14 @@ def fork_into(
     limits: Mapping[str, int],
     uid: int | None,
     errors: int,
+    gate: int,
     seconds: float,
 ) -> int:
     """Ask the parent at the socket `parent` for a kernel in an empty `fence`; returns its number.
 
-    `argv` are the options of ipykernel; `errors` becomes the kernel's standard error. The fence
-    ends with the kernel, and with its exit code. Raises NoWarmKernel.
+    `argv` are the options of ipykernel; `errors` becomes the kernel's standard error. Before it
+    runs what it is sent it waits for a line at the descriptor `gate`. The fence ends with the
+    kernel, and with its exit code. Raises NoWarmKernel.
     """
     request = {
         "argv": list(argv),
@@ -183,7 +185,7 @@ def fork_into(
         raise NoWarmKernel("the fence did not stand")
     inside = os.pidfd_open(tree.descendants(fence.pid)[-1])
     try:
-        descriptors = array.array("i", [inside, fence.stdin.fileno(), errors])
+        descriptors = array.array("i", [inside, fence.stdin.fileno(), errors, gate])
         return _ask(parent, json.dumps(request).encode(), descriptors, seconds)
     finally:
         os.close(inside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,9 +18,19 @@ import psutil
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import LocalProvisioner
-from traitlets import Dict, Unicode
+from traitlets import Dict, List, Unicode
 
-from labs_lib.grading.sandbox import bubblewrap, levels, nursery, processes, refused, tree, unseen
+from labs_lib.grading.sandbox import (
+    bubblewrap,
+    holding,
+    levels,
+    nursery,
+    processes,
+    refused,
+    tree,
+    unseen,
+)
+from labs_lib.grading.sandbox.groups import Group
 from labs_lib.grading.sandbox.policy import MIB, Policy
 from labs_lib.grading.sandbox.room import Room
 
@@ -41,6 +52,8 @@ class SandboxProvisioner(LocalProvisioner):
     policy: Any = Dict(help="The policy of the fence, as JSON values.").tag(config=True)
     warm: Any = Unicode(help="The socket of a warm parent; empty for none.").tag(config=True)
 
+    groups: Any = List(help="Folders of a run's control groups.").tag(config=True)
+
     # These three are there from `pre_launch` on, the process from the launch on, and its errors.
     level: levels.Level = None  # ty: ignore[invalid-assignment]
     _room: Room = None  # ty: ignore[invalid-assignment]
@@ -52,11 +65,13 @@ class SandboxProvisioner(LocalProvisioner):
     _watcher: threading.Thread | None = None
     _kernel: list[str] | None = None
     _forked: psutil.Process | None = None
+    _group: Group | None = None
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Choose the fence, prepare its folder, and wrap the kernel's command line in it."""
         self._plan = Policy.from_json(self.policy)
-        self.level = levels.level(self._plan)
+        self._holding = holding.given(self.groups)
+        self.level = levels.level(self._plan, self._holding)
         fenced = self.level.name == levels.BUBBLEWRAP
         if self._room is None:
             self._room = Room(self._plan, uid=bubblewrap.sandbox_uid() if fenced else None)
@@ -81,7 +96,9 @@ class SandboxProvisioner(LocalProvisioner):
         """Start the fence with nothing inherited: no descriptor, no variable, no terminal."""
         self._close()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115, `_close` ends it with the kernel
+        self._leave_group()
         self._broken, self.exit_code, self._forked = None, None, None
+        self._group = self._holding.group(self._plan.limits)
         if not (self.warm and self._kernel and self._fork(self._kernel)):
             self._popen(cmd, kwargs["env"])
         self.pid = self.process.pid
@@ -96,9 +113,12 @@ class SandboxProvisioner(LocalProvisioner):
     def _popen(self, cmd: Sequence[str], env: Mapping[str, str], pipes: int | None = None) -> None:
         fenced = self.level.name == levels.BUBBLEWRAP
         calls = refused.as_descriptor() if fenced else None
+        argv = bubblewrap.with_filter(cmd, calls)
+        if self._group is not None and pipes is None:  # a forked kernel enters by `_admit`
+            argv = self._group.entering(argv)
         try:
             self.process = subprocess.Popen(
-                bubblewrap.with_filter(cmd, calls),
+                argv,
                 stdin=pipes or subprocess.DEVNULL,
                 stdout=pipes or subprocess.DEVNULL,
                 stderr=self._errors,
@@ -117,6 +137,7 @@ class SandboxProvisioner(LocalProvisioner):
         argv, environment = bubblewrap.empty(self._plan, self._room)
         self._popen(argv, environment, subprocess.PIPE)
         fence = self.process
+        gate, opened = os.pipe()
         try:
             number = nursery.fork_into(
                 Path(self.warm),
@@ -126,9 +147,11 @@ class SandboxProvisioner(LocalProvisioner):
                 limits=processes.resource_limits(self._plan.limits),
                 uid=self._room.uid,
                 errors=self._errors.fileno(),
+                gate=gate,
                 seconds=self._plan.limits.startup_s,
             )
             self._forked = psutil.Process(number)
+            threading.Thread(target=self._admit, args=(os.dup(opened),), daemon=True).start()
         except (nursery.NoWarmKernel, psutil.Error) as trouble:
             self._errors.write(f"{trouble}\n".encode())
             fence.kill()
@@ -136,9 +159,22 @@ class SandboxProvisioner(LocalProvisioner):
             self._room.open_sockets()
             return False
         finally:
+            for end in (gate, opened):
+                os.close(end)
             for pipe in filter(None, (fence.stdin, fence.stdout)):
                 pipe.close()
         return True
+
+    def _admit(self, opened: int) -> None:
+        """Put a forked kernel and its fence into their group, then let the kernel begin: Linux
+        takes up to 20 ms for it, in which the kernel makes itself ready."""
+        if (group := self._group) is not None:
+            for pid in self.everything():
+                with contextlib.suppress(OSError):  # the watcher sees who stays out
+                    group.join(pid)
+        with contextlib.suppress(OSError):
+            os.write(opened, b"\n")
+        os.close(opened)
 
     def everything(self) -> list[int]:
         """All processes of the kernel and of its fence that are alive now.
@@ -175,14 +211,16 @@ class SandboxProvisioner(LocalProvisioner):
         """Remove the kernel's folder, unless it starts again."""
         await super().cleanup(restart=restart)
         self._close()
+        self._leave_group()
         if self._room is not None and not restart:
             self._room.remove()
             self._room = None  # ty: ignore[invalid-assignment]  # until the next `pre_launch`
 
     def death(self) -> Death:
         """Why the kernel is gone, as far as its watcher and its exit code tell."""
-        if self._broken is not None:
-            return self._broken
+        broken = self._broken or self._told_by_group()
+        if broken is not None:
+            return broken
         if self._forked is not None and not nursery.answers(Path(self.warm)):
             return Death("infrastructure", "the kernel ended with its warm parent")
         code = self.exit_code if self.process is None else self.process.poll()
@@ -221,12 +259,11 @@ class SandboxProvisioner(LocalProvisioner):
 
     def _overstep(self, stands: bool) -> Death | None:
         limits, pids = self._plan.limits, self.everything()
-        held = tree.memory(pids, limits.memory_bytes)
-        if held > limits.memory_bytes:
-            allowed = f"{limits.memory_bytes / MIB:.0f} MiB"
-            return Death("memory", f"{held / MIB:.0f} MiB held where {allowed} are allowed")
+        told = self._told_by_group() or self._seen(pids)
+        if told is not None:
+            return told
         if len(pids) > limits.processes:
-            return Death("crash", f"more than {limits.processes} processes were started")
+            return self._too_many()
         if stands and len(pids) > 1 and self.level.name == levels.BUBBLEWRAP:
             too_much = unseen.too_much(pids[-1])
             if too_much:
@@ -235,6 +272,40 @@ class SandboxProvisioner(LocalProvisioner):
         if stranger is not None:
             return Death("crash", f"{stranger!r} was written into the folder of the sockets")
         return None
+
+    def _seen(self, pids: list[int]) -> Death | None:
+        """Whether too much memory is held, where no group sees to that for all of `pids`."""
+        allowed = self._plan.limits.memory_bytes
+        group = self._group
+        if group is not None and not any(map(tree.active, set(pids) - group.pids())):
+            return None
+        held = tree.memory(pids, allowed)
+        if held <= allowed:
+            return None
+        told = f"{held / MIB:.0f} MiB held where {allowed / MIB:.0f} MiB are allowed"
+        return Death("memory", told)
+
+    def _told_by_group(self) -> Death | None:
+        """What the control group has refused to the kernel, if that is why it can't go on."""
+        if self._group is None:
+            return None
+        if self._group.out_of_memory():
+            allowed = f"{self._plan.limits.memory_bytes / MIB:.0f} MiB"
+            return Death("memory", f"more than {allowed} held where {allowed} are allowed")
+        if self._group.robbed():
+            return Death("infrastructure", "the memory of the machine was used up")
+        return self._too_many() if self._group.refused_processes() else None
+
+    def _too_many(self) -> Death:
+        return Death("crash", f"more than {self._plan.limits.processes} processes were started")
+
+    def _leave_group(self) -> None:
+        """End what is left in the kernel's group, and remember what it has told."""
+        group = self._group
+        if group is not None:
+            self._broken = self._broken or self._told_by_group()
+            self._group = None
+            group.end()
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         below = self.everything()
@@ -247,6 +318,7 @@ class SandboxProvisioner(LocalProvisioner):
         process.kill()
         process.wait()
         tree.end(below[1:])
+        self._leave_group()
 
     def _close(self) -> None:
         if self.liveness is not None:

@@ -46,6 +46,14 @@ def memory(pids: list[int], limit: int = 0) -> int:
     return min(private + shared, sum(map(_proportional, pids)))
 
 
+def active(pid: int) -> bool:
+    """Whether a process with this number still does anything."""
+    try:
+        return _runs(psutil.Process(pid))
+    except psutil.Error:
+        return False
+
+
 def end(pids: list[int], *, timeout: float = 5.0) -> bool:
     """Kill the processes and wait until none of them runs; False if one still does."""
     alive = []

@@ -1,14 +1,15 @@
 """The warm parent of fenced kernels: what every kernel imports is imported here, once.
 
 Run as a script by path, outside of every fence, with the clean environment of a kernel. It listens
-on the socket at descriptor `argv[1]`. For each request it forks a process that enters the
+on the socket at descriptor `argv[1]`, and removes the control groups in the folders that follow
+when its owner is gone without a farewell. For each request it forks a process that enters the
 namespaces of one fence, forks the kernel there, and waits for it. The kernel gives up every right
 before it opens its sockets; no line of a student runs before that, and none ever runs here.
 
 A request for a kernel is one message: {"argv", "environment", "limits", "uid", "refused"} with
-three descriptors: a pidfd of a process inside the fence, the writing end of a pipe on which that
-process waits for the kernel's exit code, and the kernel's standard error. The answer is {"pid"} or
-{"trouble"}.
+four descriptors: a pidfd of a process inside the fence, the writing end of a pipe on which that
+process waits for the kernel's exit code, the kernel's standard error, and the reading end of a pipe
+on which the kernel waits until it is in its control group. The answer is {"pid"} or {"trouble"}.
 
 A request for a parent of one lab's kernels is {"outside", "inside", "modules"} with two
 descriptors: a listening socket, and a pipe that ends with who asked. It is a fork that has imported
@@ -18,10 +19,12 @@ the lab's library, as students get it, too. There is no answer.
 import array
 import contextlib
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
 import os
+import pathlib
 import runpy
 import select
 import signal
@@ -54,6 +57,8 @@ IMPORTED = (
     "tokenizers",
 )
 MESSAGE_BYTES = 1 << 20
+MOST_DESCRIPTORS = 4
+GATE = 3  # the kernel's descriptor until it runs what it is sent
 REAP_S = 1.0
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
@@ -71,11 +76,15 @@ NAMESPACES = {
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def main(listener):
+def main(listener, groups):
     """Import everything, then fork a kernel for each request until the owner is gone."""
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     _import()
     _serve(socket.socket(fileno=listener), 0)  # standard input ends with the owner
+    if groups:
+        remove = _beside("groups.py")["remove"]
+        for folder in groups:
+            remove(pathlib.Path(folder))
 
 
 def _serve(server, owner):
@@ -124,14 +133,15 @@ def _answer(connection):
             _import_library(request)
             _serve(socket.socket(fileno=descriptors[0]), descriptors[1])
             os._exit(0)
-        inside, ending, errors = descriptors
+        inside, ending, errors, gate = descriptors
         home = _environment_of(request)
         enter(inside)
         kernel = os.fork()
         if kernel == 0:
             connection.close()
-            _become(request, home, errors)
+            _become(request, home, errors, gate)
         os.close(errors)
+        os.close(gate)
         connection.send(json.dumps({"pid": kernel}).encode())
         connection.close()
         code = os.waitstatus_to_exitcode(os.waitpid(kernel, 0)[1])
@@ -145,13 +155,17 @@ def _answer(connection):
 
 
 def _import_library(request):
-    place = os.path.join(os.path.dirname(__file__), "elsewhere.py")
-    import_library = runpy.run_path(place)["import_library"]
+    import_library = _beside("elsewhere.py")["import_library"]
     import_library(request["outside"], request["inside"], request["modules"])
 
 
+def _beside(name):
+    """What a module in this file's folder defines: the course itself is not imported here."""
+    return runpy.run_path(os.path.join(os.path.dirname(__file__), name))
+
+
 def _receive(connection):
-    room = socket.CMSG_SPACE(3 * array.array("i").itemsize)
+    room = socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
     text, extra, _, _ = connection.recvmsg(MESSAGE_BYTES, room)
     descriptors = array.array("i")
     for level, kind, data in extra:
@@ -185,12 +199,12 @@ def parent_gone(signum):
         os._exit(1)
 
 
-def _become(request, home, errors):
+def _become(request, home, errors, gate):
     """Become the kernel: without rights, descriptors, or anything that tells of the parent."""
     code = 1
     try:
         os.setsid()
-        _redirect(errors)
+        _redirect(errors, gate)
         _limit(request["limits"])
         _drop(request["uid"])
         _refuse(bytes.fromhex(request["refused"]))
@@ -210,11 +224,12 @@ def _become(request, home, errors):
         os._exit(code)
 
 
-def _redirect(errors):
+def _redirect(errors, gate):
     nothing = os.open("/dev/null", os.O_RDWR)
-    for number, source in ((0, nothing), (1, nothing), (2, errors)):
+    kept, waited = (fcntl.fcntl(one, fcntl.F_DUPFD, GATE + 1) for one in (errors, gate))
+    for number, source in ((0, nothing), (1, nothing), (2, kept), (GATE, waited)):
         os.dup2(source, number)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(GATE + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _limit(limits):
@@ -288,8 +303,13 @@ def _refresh(environment):
 def _run(argv):
     from ipykernel.kernelapp import IPKernelApp
 
-    IPKernelApp.launch_instance(argv=argv)
+    kernel = IPKernelApp.instance()
+    kernel.initialize(argv)
+    if os.read(GATE, 1) != b"\n":  # who asked for the kernel is gone
+        sys.exit(1)
+    os.close(GATE)
+    kernel.start()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2:])
