@@ -18,7 +18,7 @@ def hint(name: str) -> None:
     if not item.hints:
         print(f"{name} has no hints.")
         return
-    seen = max(_shown.get(name, 0), int(progress.entry(name).get("hints", 0)))
+    seen = max(_shown.get(name, 0), progress.count(progress.entry(name), "hints"))
     index = seen % len(item.hints)
     _shown[name] = seen + 1
     progress.update(name, hints=min(seen + 1, len(item.hints)))  # how many of them were read

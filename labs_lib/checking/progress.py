@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ def entry(name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def count(known: Mapping[str, Any], what: str) -> int:
+    """The `tries` or `hints` of an entry; 0 where it has none, or holds no count."""
+    value = known.get(what)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
 def update(name: str, **changes: Any) -> None:
     """Merge changes into an exercise's file; where it can't be written, nothing is kept."""
     base = folder()
@@ -51,10 +58,9 @@ def update(name: str, **changes: Any) -> None:
 
 def record(verdict: Verdict, source: str = "") -> None:
     """Keep a verdict: the latest outcome, whether it ever passed, and the passed answer's text."""
-    known = entry(verdict.exercise)
     changes: dict[str, Any] = {
         "outcome": verdict.outcome,
-        "tries": int(known.get("tries", 0)) + (verdict.outcome != NOT_ATTEMPTED),
+        "tries": count(entry(verdict.exercise), "tries") + (verdict.outcome != NOT_ATTEMPTED),
         "when": time.strftime(WHEN, time.gmtime()),
     }
     if verdict.outcome == PASS:

@@ -75,10 +75,11 @@ def _leaf(leaf: Leaf, place: Mapping[str, Any]) -> str:
     decimals = int(place.get("decimals", DECIMALS))
     if leaf.kind in ("tensor", "array"):
         head = f"{leaf.kind} {leaf.dtype} {list(leaf.shape)}"
+        if leaf.value.dtype.kind not in "biufcU":
+            return head  # objects, bytes, dates: no exercise asks for them
         if leaf.value.dtype.kind not in "fc":
-            raw = np.ascontiguousarray(leaf.value).astype(
-                "<i8" if leaf.value.dtype.kind != "U" else "U"
-            )
+            kind = "U" if leaf.value.dtype.kind == "U" else "<i8"
+            raw = np.ascontiguousarray(leaf.value).astype(kind)
             return f"{head} {hashlib.sha256(raw.tobytes()).hexdigest()[:16]}"
         flat = leaf.value.reshape(-1)
         shown = [i for i in place.get("at", range(min(flat.size, 64))) if i < flat.size]

@@ -77,15 +77,10 @@ def _row(item: Exercise, entry: dict[str, Any]) -> Row:
         item.name,
         item.title,
         state,
-        _count(entry.get("tries")),
-        _count(entry.get("hints")),
+        progress.count(entry, "tries"),
+        progress.count(entry, "hints"),
         item.points,
     )
-
-
-def _count(value: object) -> int:
-    """A damaged file's value counts as none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _table(title: str, found: list[Row]) -> Table:

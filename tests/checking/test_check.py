@@ -115,6 +115,11 @@ def test_damaged_progress_is_set_aside_and_never_an_error():
     check(MEAN, lambda x: x.mean(-1))
     assert progress.entry(MEAN)["passed"]
     assert file.with_suffix(".damaged").read_text(encoding="utf-8") == "{half"
+    file.write_text('{"tries": null}', encoding="utf-8")
+    check(MEAN, lambda x: x.mean(-1))
+    assert progress.entry(MEAN)["tries"] == 1
+    (progress.folder() / "lab02.head_dim.json").write_text('{"hints": "two"}', encoding="utf-8")
+    hint("lab02.head_dim")
 
 
 def test_nothing_is_kept_in_solutions_nor_where_state_is_off(tmp_path, monkeypatch):

@@ -298,6 +298,11 @@ def test_a_lost_gradient_is_named():
     assert "gradient is lost" in str(lost)
 
 
+@pytest.mark.parametrize("value", [np.array([None]), np.array([b"a"])])
+def test_arrays_of_anything_are_printed_in_a_graded_run(value):
+    assert f"array {value.dtype} [1]" in graded_text(DOUBLE, lambda x: value, {"seed": 1})
+
+
 def test_none_where_a_gradient_is_asked_is_told_as_none():
     found = judge(MEAN, lambda x: None if x.requires_grad else x.mean(-1), LiveOracle())
     assert "you returned None" in str(found) and "gradient" not in str(found)
