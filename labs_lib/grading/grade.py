@@ -21,6 +21,7 @@ from .expected import ready
 from .expected.keys import Keys
 from .expected.ready import ReadySet
 from .extras import Extras
+from .intake.collect import Submission
 from .reports import report as reports
 from .reports.own import own_reports
 from .reports.report import Report, Row
@@ -35,7 +36,6 @@ def grade(
     labs: Names = None,
     seed: int | None = None,
     *,
-    roster: Path | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
     again: bool = False,
@@ -49,14 +49,13 @@ def grade(
     Args:
         labs: the labs to grade, such as `"02,03"`; the whole course unless given.
         seed: for the inputs of every check; a fresh secret one unless given.
-        roster: a CSV of the class; students who handed in nothing get a row too.
         workers: how many notebooks run at a time; as many as there are cores unless given.
         scheduler: the address of a Dask cluster to run them on.
         again: run what was graded before, too.
         limits: for each notebook's kernel.
         level: the fence to insist on (`bubblewrap`, `process-limits`).
         stream: where progress goes; standard error unless given.
-        extras: deadlines, marks by hand and the like (its roster counts in place of `roster`).
+        extras: the class's roster, deadlines, marks by hand and the like.
 
     Raises:
         UsageError: if something given can't be used; nothing is written then.
@@ -64,7 +63,7 @@ def grade(
     submissions, out = Path(submissions).expanduser(), Path(out).expanduser()
     courses = chosen(labs)
     _check_seed(seed)
-    extras = extras or Extras(roster=roster)
+    extras = extras or Extras()
     found, left_out = extras.collect(submissions, out, courses)
     reports.check_target(out, submissions)
     results = Results(finished_file(out), seed=seed, again=again)
@@ -72,14 +71,7 @@ def grade(
     with tempfile.TemporaryDirectory(prefix="labs-grade-", ignore_cleanup_errors=True) as folder:
         keys = Keys(Path(folder), seed, limits, level, warm=shared)
         runs = executor(scheduler, workers)
-        try:
-            rows = Loop(courses, keys, runs, results, progress).rows(found)
-        except KeyboardInterrupt:
-            progress.say(f"stopped; the same command goes on from {results.path}")
-            raise
-        finally:
-            keys.close()
-            runs.stop()
+        rows = _rows(Loop(courses, keys, runs, results, progress), found)
     fence = " ".join([keys.fence, *(one for one in runs.fences() if one != keys.fence)])
     bare = replace(_report(rows, courses, keys.seed, fence, left_out), own=own_reports(found))
     finished = extras.finish(bare, courses)
@@ -89,6 +81,18 @@ def grade(
         progress.say(f"to be known: {keys.fence}")
     progress.say(_summary(finished, out, results.taken))
     return finished
+
+
+def _rows(loop: Loop, found: Sequence[Submission]) -> list[Row]:
+    """The rows of a run; its keys and its executor end with it, however it ends."""
+    try:
+        return loop.rows(found)
+    except KeyboardInterrupt:
+        loop.progress.say(f"stopped; the same command goes on from {loop.results.path}")
+        raise
+    finally:
+        loop.keys.close()
+        loop.executor.stop()
 
 
 def _say_what_to_know(progress: Progress, results: Results, left_out: list[str], out: Path) -> None:

@@ -13,21 +13,12 @@ from ..cuda import compilers
 from ..paths import data
 
 PACKAGES = ("torch", "numpy", "ipykernel", "ipython", "nbval", "pytest", "jupyter_client")
-WITHOUT_VALUES = ("bench", "plots", "widgets", "workbook")  # rooms that decide nothing
-TABLES = {
-    *("batch", "reports"),
-    *(
-        "attempts",
-        "extras",
-        "grade",
-        "keys",
-        "lateness",
-        "options",
-        "ready",
-        "received",
-        "versions",
-    ),
-}  # nor do these rooms and modules of our own
+# What decides no outcome: rooms of the library, and rooms and modules of our own.
+BESIDE = ("bench", "plots", "widgets", "workbook")
+OWN_BESIDE = {
+    *("batch", "reports", "attempts", "extras", "grade", "keys"),
+    *("lateness", "options", "ready", "received", "versions"),
+}
 
 
 @cache
@@ -49,13 +40,16 @@ def _digests() -> tuple[tuple[str, bytes], ...]:
     files = {p.relative_to(root).as_posix(): p for p in root.rglob("*") if p.is_file()}
     if (data() / "models.json").is_file():
         files["data/models.json"] = data() / "models.json"
-    found = []
-    for name in sorted(files):
-        parts = name.split("/")
-        tables = parts[0] == "grading" and not TABLES.isdisjoint([*parts[1:-1], Path(name).stem])
-        if parts[0] not in WITHOUT_VALUES and "__pycache__" not in parts and not tables:
-            found.append((name, hashlib.sha256(files[name].read_bytes()).digest()))
-    return tuple(found)
+    kept = filter(_decides, sorted(files))
+    return tuple((name, hashlib.sha256(files[name].read_bytes()).digest()) for name in kept)
+
+
+def _decides(name: str) -> bool:
+    """Whether a file, named from the library on, has to do with what comes of an answer."""
+    room, *below = name.split("/")
+    if room in (*BESIDE, "__pycache__") or "__pycache__" in below:
+        return False
+    return room != "grading" or OWN_BESIDE.isdisjoint([*below[:-1], Path(name).stem])
 
 
 @cache
