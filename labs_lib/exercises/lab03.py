@@ -17,8 +17,8 @@ LAB = Lab(
     title="One big matrix",
     minutes=75,
     question=(
-        "The paper writes 36 small projection matrices for twelve heads; programs hold one big "
-        "one. Are they the same, and which is faster?"
+        "A paper gives twelve heads 36 small matrices, a program holds one big one. Is it the same "
+        "layer? What is gained, and when?"
     ),
 )
 

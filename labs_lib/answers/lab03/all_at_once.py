@@ -75,6 +75,13 @@ def _all_axes_of_k(q, k, v, mask, divisor):
     return attend(q, k.permute(3, 2, 1, 0).mT, v, mask, divisor)
 
 
+def _filled_by_the_mask(scores, mask):
+    scores = scores.clone()
+    if mask is not None:
+        scores[~mask] = -math.inf
+    return scores
+
+
 def _no_softmax(q, k, v, mask, divisor):
     scores = q @ k.mT / divisor
     return (scores if mask is None else scores.masked_fill(~mask, 0.0)) @ v
@@ -136,6 +143,12 @@ WRONG = (
         program(scale=lambda x, q, n_head: 1 / math.sqrt(q.shape[-1])),
         "The scores are multiplied by the root of head_dim. The scale is there to keep them\n"
         "small: divide.",
+    ),
+    Wrong(
+        "scale_of_the_example",
+        program(scale=lambda x, q, n_head: 8),
+        "The scores are divided by 8. That is the root of 64, so it is right for heads of 64\n"
+        "numbers and for no others: take the length of a head's query.",
     ),
     Wrong(
         "scale_by_n_head",
@@ -323,6 +336,12 @@ WRONG = (
         with_mask(lambda s, mask: s if mask is None else s + ~mask * -math.inf),
         "The mask is multiplied by -inf and added. Where a key may be seen that is 0 times -inf,\n"
         "which is NaN. Put -inf in where it belongs, and leave the other scores alone.",
+    ),
+    Wrong(
+        "mask_as_an_index",
+        with_mask(_filled_by_the_mask),
+        "A mask between the brackets must have the shape of the scores, and this one has no axis\n"
+        "for batch and heads. masked_fill stretches it, and so does torch.where.",
     ),
     Wrong(
         "asks_the_mask_for_one_answer",

@@ -34,6 +34,21 @@ def _own_slice_first_rows(x, W):
     return torch.stack([part @ w[:width] for part, w in zip(parts, W, strict=True)], dim=1)
 
 
+def _own_slice_whole_matrix(width):
+    """A letter's program that multiplies `width(W)` of the token's numbers by all of a matrix."""
+
+    def letter(x, W):
+        D = width(W)
+        return torch.stack([x[..., h * D : (h + 1) * D] @ w for h, w in enumerate(W)], dim=1)
+
+    return letter
+
+
+def _wide_by_one_reshape(x, W):
+    wide = x @ W.reshape(x.shape[-1], -1)
+    return wide.unflatten(-1, (W.shape[0], W.shape[2])).transpose(1, 2)
+
+
 def _direct_reshape(x, W):
     (n_head, _, head_dim), (batch, seq, _) = W.shape, x.shape
     return torch.cat([x @ w for w in W], dim=-1).reshape(batch, n_head, seq, head_dim)
@@ -69,6 +84,10 @@ def _a_triple_for_each_head(x, *letters):
     return [tuple(x @ w for w in of_a_head) for of_a_head in zip(*letters, strict=True)]
 
 
+_SLICE_OF_THE_TOKEN = (
+    "Here head h takes its own slice of the token and multiplies it by its whole matrix. That\n"
+    "has d_in rows, one for each number of the token: every head reads the whole token."
+)
 _TURNED = (
     "The small matrices were turned over before the product. They are [d_in, head_dim] and\n"
     "used as x @ W_Q[h]: the inputs are the rows already."
@@ -90,6 +109,23 @@ PER_HEAD_QKV = Answer(
             "Here head h reads only its own slice of the token, with the first rows of its\n"
             "matrix. A head's matrix has d_in rows, one for each number of the token: it reads\n"
             "the whole token.",
+        ),
+        Wrong(
+            "a_slice_of_d_in_meets_the_whole_matrix",
+            _all_three(_own_slice_whole_matrix(lambda W: W.shape[1] // W.shape[0])),
+            _SLICE_OF_THE_TOKEN,
+        ),
+        Wrong(
+            "a_slice_of_head_dim_meets_the_whole_matrix",
+            _all_three(_own_slice_whole_matrix(lambda W: W.shape[2])),
+            _SLICE_OF_THE_TOKEN,
+        ),
+        Wrong(
+            "wide_matrix_by_one_reshape",
+            _all_three(_wide_by_one_reshape),
+            "[n_head, d_in, head_dim] was reshaped straight to [d_in, n_head * head_dim]. That\n"
+            "keeps the order of the numbers, so that rows of one head come to stand side by side\n"
+            "in one row. To lay matrices side by side, d_in has to become the first axis before.",
         ),
         Wrong(
             "lists_of_heads",
@@ -162,6 +198,12 @@ PER_HEAD_QKV = Answer(
             _all_three(lambda x, W: x @ W[-1]),
             "One head's result comes back for each letter: a loop that writes each product to the\n"
             "same name keeps the last one. Collect the products of all heads.",
+        ),
+        Wrong(
+            "only_the_first_head",
+            _all_three(lambda x, W: x @ W[0]),
+            "Only head 0 comes back for each letter. Each head has a matrix of its own: go\n"
+            "through all of W_Q, and let `return` come after the loop, which ends there.",
         ),
         Wrong(
             "batch_meets_heads",

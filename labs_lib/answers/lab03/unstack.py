@@ -127,6 +127,23 @@ def _cut_as_wide(share, cut):
     return program
 
 
+def _cut_by_rows(cut):
+    """A program that names d_in // n_head as head_dim when it cuts the columns."""
+
+    def program(W, n_head, interleaved=False):
+        letters_and_heads = (n_head, 3) if interleaved else (3, n_head)
+        blocks = cut(W, (*letters_and_heads, W.shape[0] // n_head))
+        return blocks.permute((2, 1, 0, 3) if interleaved else (1, 2, 0, 3)).unbind(0)
+
+    return program
+
+
+def _slices_by_rows(W, n_head, interleaved=False):
+    D = W.shape[0] // n_head
+    starts = [[s * D for s in _starts(letter, n_head, interleaved)] for letter in range(3)]
+    return tuple(torch.stack([W[:, s : s + D] for s in mine]) for mine in starts)
+
+
 def _viewed(W, sizes):
     return W.view(W.shape[0], *sizes)
 
@@ -142,6 +159,10 @@ _THE_3_FORGOTTEN = (
 _N_HEAD_FORGOTTEN = (
     "head_dim is taken to be W_QKV.shape[1] // 3. That is how wide one letter is, with all\n"
     "of its heads. How wide is one of them?"
+)
+_FROM_D_IN = (
+    "head_dim is made of the rows of W_QKV, as d_in // n_head. The rows are the numbers that\n"
+    "come in; how wide a head is, only the columns say."
 )
 _ONE_BY_ONE = (
     "The columns of a letter are picked one by one, every third of them. In neither layout do\n"
@@ -253,6 +274,9 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             _cut_as_wide(lambda n: 3, _unflattened),
             _N_HEAD_FORGOTTEN,
         ),
+        Wrong("head_dim_from_d_in_in_a_view", _cut_by_rows(_viewed), _FROM_D_IN),
+        Wrong("head_dim_from_d_in_in_unflatten", _cut_by_rows(_unflattened), _FROM_D_IN),
+        Wrong("head_dim_from_d_in_in_slices", _slices_by_rows, _FROM_D_IN),
         Wrong(
             "no_answer_for_interleaved",
             lambda W, n_head, interleaved=False: (
