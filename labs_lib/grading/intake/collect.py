@@ -124,6 +124,8 @@ def _walk(folder: Path, above: tuple[str, ...], left_out: list[str]) -> Iterator
             try:
                 if len(parts) < _DEEPEST:
                     yield from list(_walk(Path(child.path), parts, left_out))
+                else:
+                    left_out.append(f"{label} lies {_DEEPEST} folders deep; it was not looked into")
             except OSError as error:
                 yield Entry((*parts, "folder.ipynb"), _refusal(f"{label}: {error.strerror}"))
         elif child.is_file(follow_symlinks=False):

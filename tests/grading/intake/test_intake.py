@@ -291,6 +291,14 @@ def test_a_damaged_file_costs_the_lab_of_its_name_only_and_all_where_none_is_tol
     assert set(found) == ({lab} if lab else {one.name for one in labs()})
 
 
+def test_what_lies_too_deep_is_said(tmp_path):
+    deep = "/".join(["ann", *"bcdefghijklm"])
+    tree(tmp_path, "ann/a.ipynb", f"{deep}/far.ipynb")
+    found, left_out = collect(tmp_path)
+    assert [file.label for file in found[0].files] == ["ann/a.ipynb"]
+    assert left_out == ["ann/b/c/d/e/f/g/h/i/j/k/l lies 12 folders deep; it was not looked into"]
+
+
 def test_nothing_to_grade_is_one_clear_sentence(tmp_path):
     put(tmp_path, **{"junk/notes.txt": b"", "broken.zap": b"", "one.ipynb": NOTEBOOK})
     for source in (tmp_path / "none", tmp_path / "junk", tmp_path / "broken.zap"):
