@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from labs_lib.attention.grouped import grouped_query_attention
 from labs_lib.attention.heads import merge_heads, split_heads
@@ -174,12 +173,7 @@ def layer_step(
     x is [batch, new, d_in]; its keys and values go into the cache. The layer itself keeps nothing:
     run without a cache afterwards, it gives what it gave before.
     """
-    n_kv_head = layer.config.n_kv_head
-    q = split_heads(F.linear(x, layer.W_Q.T, layer.b_Q), layer.config.n_head)
-    k = split_heads(F.linear(x, layer.W_K.T, layer.b_K), n_kv_head)
-    v = split_heads(F.linear(x, layer.W_V.T, layer.b_V), n_kv_head)
-    heads = cached_attention(q, k, v, cache, n_new)  # [batch, n_head, new, head_dim]
-    return F.linear(merge_heads(heads), layer.W_O.T, layer.b_O)
+    return layer.output(cached_attention(*layer.project(x, x), cache, n_new))
 
 
 def decode_step(

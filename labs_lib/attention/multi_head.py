@@ -104,19 +104,29 @@ class MultiHeadAttention(nn.Module):
         Keys and values come from context [batch, seq_k, d_in], by default x itself; mask is bool,
         True = may attend, and broadcasts to [batch, n_head, seq_q, seq_k].
         """
-        heads = self.heads(x, context, mask)  # [batch, n_head, seq_q, head_dim]
-        return _plus(apply_w_o(concat_heads(heads), self.W_O), self.b_O)
+        return self.output(self.heads(x, context, mask))
 
     def heads(self, x: Tensor, context: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Return the heads' answers before W_O: [batch, n_head, seq_q, head_dim]."""
-        context = x if context is None else context
-        q = split_heads(_plus(x @ self.W_Q, self.b_Q), self.config.n_head)
-        k = split_heads(_plus(context @ self.W_K, self.b_K), self.config.n_kv_head)
-        v = split_heads(_plus(context @ self.W_V, self.b_V), self.config.n_kv_head)
+        q, k, v = self.project(x, x if context is None else context)
         if self.config.group_size > 1:  # head h uses head h // group_size of k and v
             # This copies them: shared heads save parameters here, and no memory.
             k, v = (t.repeat_interleave(self.config.group_size, dim=1) for t in (k, v))
         return self.attend(q, k, v, mask)
+
+    def project(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return q [batch, n_head, seq_q, head_dim] of x [batch, seq_q, d_in], and of context k, v.
+
+        context is [batch, seq_k, d_in], k and v are [batch, n_kv_head, seq_k, head_dim].
+        """
+        q = split_heads(_plus(x @ self.W_Q, self.b_Q), self.config.n_head)
+        k = split_heads(_plus(context @ self.W_K, self.b_K), self.config.n_kv_head)
+        v = split_heads(_plus(context @ self.W_V, self.b_V), self.config.n_kv_head)
+        return q, k, v
+
+    def output(self, heads: Tensor) -> Tensor:
+        """Return the output [batch, seq_q, d_model] of heads [batch, n_head, seq_q, head_dim]."""
+        return _plus(apply_w_o(concat_heads(heads), self.W_O), self.b_O)
 
 
 def _projection(d_in: int, d_out: int, bias: bool) -> tuple[nn.Parameter, nn.Parameter | None]:
