@@ -20,9 +20,7 @@ LIBRARY, REMARKS = "kernel.so", "remarks.txt"
 def runner() -> Path:
     """The program that a launch runs in; built once for each user and machine."""
     compiler = compilers.need_host_compiler()
-    key = cache.key_of(
-        "runner", compilers.version(compiler), compilers.header_hash(), compilers.machine()
-    )
+    key = _key_here("runner")
 
     def build(folder: Path) -> None:
         source = compilers.HOST / "runner" / "runner.cpp"
@@ -40,13 +38,7 @@ def header(flags: list[str]) -> Path:
     plain = compilers.HOST / "cuda_host.h"
     if compilers.is_clang(compiler):
         return plain
-    key = cache.key_of(
-        "header",
-        *flags,
-        compilers.version(compiler),
-        compilers.header_hash(),
-        compilers.machine(),
-    )
+    key = _key_here("header", *flags)
 
     def build(folder: Path) -> None:
         # No path in it: a copy of the course on the same machine may take what another one built.
@@ -79,30 +71,21 @@ def host_library(
 
     Raises: CompileError with the cell's own line; BuildError without a compiler.
     """
-    flags = compilers.host_flags(trace)
+    flags, filename = compilers.host_flags(trace), links.file_name(filename)
     try:
-        return _host_library(source, kernels, trace, links.file_name(filename), flags)
+        return _host_library(source, kernels, trace, filename, flags)
     except CompileError:
         if not trace:
             raise
         # Copies that are watched cost a struct its braces within braces (see host/touch.h).
         flags = [*flags, "-DLABS_PLAIN"]
-        return _host_library(source, kernels, trace, links.file_name(filename), flags)
+        return _host_library(source, kernels, trace, filename, flags)
 
 
 def _host_library(source: str, kernels: list[Signature], trace: bool, filename: str, flags) -> Path:
     text = rewrite(source, trace=trace) + host_entries(kernels)
     compiler = compilers.need_host_compiler()
-    key = cache.key_of(
-        text,
-        filename,
-        *flags,
-        *links.TELL_MISSING,
-        REMARKS if trace else "",
-        compilers.version(compiler),
-        compilers.header_hash(),
-        compilers.machine(),
-    )
+    key = _key_here(text, filename, *flags, *links.OPEN_ENDS, REMARKS if trace else "")
 
     def build(folder: Path) -> None:
         cell = folder / filename
@@ -114,8 +97,7 @@ def _host_library(source: str, kernels: list[Signature], trace: bool, filename: 
         if done.returncode == 0:
             # Linked apart: -fsanitize would bring the sanitizer's own runtime.
             link = [compiler, "-shared", "kernel.o", "-o", LIBRARY]
-            open_ends = ["-undefined", "dynamic_lookup"] if _mac() else links.TELL_MISSING
-            done = _call([*link, *open_ends], folder)
+            done = _call([*link, *links.OPEN_ENDS], folder)
         if done.returncode:
             raise _failed(done.stdout + done.stderr, source, text, cell.name)
         problem = links.missing(done.stderr, source)
@@ -157,11 +139,11 @@ def device_library(source: str, kernels: list[Signature], arch: str, filename: s
     text = source + device_entries(kernels)
     flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC", "-lineinfo"]
     flags += ["-gencode", f"arch=compute_{arch[3:]},code={arch}"]
-    parts = (text, links.file_name(filename), *flags)
-    key = cache.key_of(*parts, compilers.version(nvcc), compilers.header_hash())
+    filename = links.file_name(filename)
+    key = cache.key_of(text, filename, *flags, compilers.version(nvcc), compilers.header_hash())
 
     def build(folder: Path) -> None:
-        cell = folder / links.file_name(filename)
+        cell = folder / filename
         cell.write_text(text, encoding="utf-8")
         command = [nvcc, *flags, *compilers.device_include(), cell.name, "-o", LIBRARY]
         done = _call(command, folder)
@@ -246,7 +228,7 @@ def _failed(log: str, source: str, text: str, filename: str) -> CompileError:
     return explain(log, source, text, filename)
 
 
-def _mac() -> bool:
-    import sys
-
-    return sys.platform == "darwin"
+def _key_here(*parts: str) -> str:
+    """A key for what this machine's compiler makes of these parts and our headers."""
+    compiler = compilers.version(compilers.need_host_compiler())
+    return cache.key_of(*parts, compiler, compilers.header_hash(), compilers.machine())

@@ -25,7 +25,7 @@ REGION = _struct(
     ("phase", "u8"),
 )
 REQUEST = _struct(
-    *((n, "u4") for n in ("version", "trace", "workers", "n_args", "n_regions", "rounds")),
+    *((n, "u4") for n in ("trace", "workers", "n_args", "n_regions", "rounds")),
     ("grid", "u4", 3),
     ("block", "u4", 3),
     *((n, "u8") for n in ("milliseconds", "dynamic_shared", "static_limit", "shared_limit")),
@@ -60,7 +60,7 @@ SITE = _struct(
     ("pc", "u8"),
     ("region", "i4"),
     ("how", "u4"),
-    *((n, "u8") for n in ("count", "bytes", "requests", "lanes", "sectors", "wavefronts", "moved")),
+    *((n, "u8") for n in ("count", "bytes", "requests", "sectors", "wavefronts", "moved")),
 )
 TOTAL = _struct(("read", "u8"), ("written", "u8"), ("atomic", "u8"))
 NAME = _struct(("name", "S48"), ("offset", "u8"), ("size", "u8"))
@@ -77,7 +77,7 @@ SEEN = _struct(
 REPORT = _struct(
     *((n, "u4") for n in ("done", "n_findings", "n_sites", "text_length", "n_names")),
     *((n, "u4") for n in ("grouped_blocks", "n_events", "cut")),
-    *((n, "u8") for n in ("base", "barriers", "blocks", "shared_used", "lost_sites", "checked")),
+    *((n, "u8") for n in ("base", "barriers", "shared_used")),
     ("nanoseconds", "u8"),
     ("fault", FAULT),
     ("totals", TOTAL, MAX_REGIONS + 1),

@@ -11,8 +11,8 @@ from labs_lib.cuda.errors import LaunchError
 DEFAULT_ARCH = "sm_80"
 THREADS, BLOCK, GRID = 1024, (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 STATIC_SHARED = 48 * 1024
-# Shared memory that one block may have when it asks for it, in KiB.
-SHARED = {arch: sm.shared_per_block // 1024 for arch, sm in MULTIPROCESSORS.items()}
+# Bytes of shared memory that one block may have when it asks for them.
+SHARED = {arch: sm.shared_per_block for arch, sm in MULTIPROCESSORS.items()}
 
 
 def check_arch(arch: str | None) -> str:
@@ -28,7 +28,7 @@ def check_arch(arch: str | None) -> str:
 
 def shared_limit(arch: str) -> int:
     """Bytes of shared memory that one block may have in all."""
-    return SHARED.get(arch, min(SHARED.values())) * 1024
+    return SHARED.get(arch, min(SHARED.values()))
 
 
 def triple(value, name: str) -> tuple[int, int, int]:

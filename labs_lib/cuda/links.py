@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from labs_lib.cuda.errors import BuildError, CompileError
 
-# The linker tells what is missing and goes on: the runner's own functions come later.
-TELL_MISSING = ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]
+# The runner's own functions come later: the linker goes on, and tells what is missing where it can.
+OPEN_ENDS = ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]
+if sys.platform == "darwin":
+    OPEN_ENDS = ["-undefined", "dynamic_lookup"]
 _OURS = ("labs_", "__tsan_")
 _MISSING = re.compile(r"(?:(\d+): )?[^\n]*undefined reference to [`'‘]([^\n]*?)['’]\s*$", re.M)
 _GNU = re.compile(r"gcc versions later than (\d+)")

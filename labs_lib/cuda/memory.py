@@ -6,6 +6,7 @@ past the end is stopped at once. Tensors that share memory share it in the file 
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
@@ -204,8 +205,6 @@ def _regions(signature: Signature, args) -> list[Region]:
 
 def _as_bytes(region: Region) -> np.ndarray:
     """The caller's memory itself, as bytes."""
-    import ctypes
-
     size = region.high - region.low
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(region.low))
 

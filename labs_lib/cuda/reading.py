@@ -26,7 +26,7 @@ DIRECTIVES = {
     "error", "warning",
 }  # fmt: skip
 # What the C library's headers declare beside CUDA's own functions.
-HOST = {
+HOST_FUNCTIONS = {
     "system", "getenv", "secure_getenv", "setenv", "putenv", "unsetenv", "clearenv", "exit",
     "_Exit", "abort", "atexit", "on_exit", "at_quick_exit", "quick_exit", "mkstemp", "mkstemps",
     "mkostemp", "mkostemps", "mkdtemp", "mktemp", "realpath", "posix_openpt", "grantpt",
@@ -193,7 +193,7 @@ def _word(code: list[Token], at: int) -> str:
         return "is assembly, which only one kind of processor runs; write CUDA C++"
     if text.startswith("__builtin_") and text not in BUILTINS:
         return "is the host compiler's, not CUDA's"
-    if text in HOST or (text in CALLED and after == "("):
+    if text in HOST_FUNCTIONS or (text in CALLED and after == "("):
         return "is a function of the host, which no GPU has"
     if [t.text for t in code[max(0, at - 2) : at]] == ["std", "::"] and not _in_std(text):
         return "is a part of the host's library, which no GPU has"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from labs_lib.cuda.errors import CompileError
+from labs_lib.cuda.tokens import Token
+
 _PYTHON = "belongs to host code: allocate and copy with torch, launch with k[grid, block](...)"
 _MEMORY = "allocates inside a kernel, which is not emulated: pass a tensor or use __shared__"
 _PTX = "is PTX, which only a GPU runs; use CUDA C++ (wmma for the tensor cores) or <labs/mma.h>"
 _CLUSTER = "needs blocks that wait for one another, which is not emulated; launch two kernels"
+_QUOTIENT = "is not emulated: use remainder, and round(x / y) for the quotient"
 _OLD = "was removed from CUDA: use the form with _sync and a mask, as in __shfl_down_sync"
 
 REFUSED = {
@@ -34,6 +40,8 @@ REFUSED = {
     "__any": _OLD,
     "__all": _OLD,
     "__ldmatrix": _PTX,
+    "remquo": _QUOTIENT,
+    "remquof": _QUOTIENT,
     "__match_all_sync": "is not emulated; use __match_any_sync or __all_sync",
     "__vadd4": "is not emulated (packed bytes)",
     "__dp4a": "is not emulated (packed bytes)",
@@ -60,3 +68,21 @@ REFUSED_PREFIXES = [
     ("__pipeline_", "copies asynchronously, which is not emulated; load and __syncthreads()"),
     ("__nv_fp8", "is an 8-bit float, which is not emulated; use __half or __nv_bfloat16"),
 ]
+
+
+def refuse(tokens: Sequence[Token]) -> None:
+    """Raises CompileError at the first name that has no meaning on a CPU."""
+    for i, token in enumerate(tokens):
+        if token.kind not in ("word", "mark"):
+            continue
+        after = tokens[i + 1].text if i + 1 < len(tokens) else ""
+        why = REFUSED.get(
+            f"{token.text}::" if after in ("::", ":") else "", REFUSED.get(token.text)
+        )
+        if why is None:
+            why = next((w for p, w in REFUSED_PREFIXES if token.text.startswith(p)), None)
+        before = tokens[i - 1].text if i else ""
+        declared = before == "operator" or (token.text == "delete" and before == "=")
+        if why is None or declared or before in (".", "->"):
+            continue
+        raise CompileError(f"line {token.line}: `{token.text}` {why}", line=token.line)

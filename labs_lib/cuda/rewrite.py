@@ -5,15 +5,11 @@ No newline is added or removed, so the compiler's line numbers are the student's
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from labs_lib.cuda.errors import CompileError
-from labs_lib.cuda.refused import REFUSED, REFUSED_PREFIXES
+from labs_lib.cuda.refused import refuse
+from labs_lib.cuda.structs import watched_structs
 from labs_lib.cuda.tokens import Token, closing, join, split, tokenize
 
-NOT_A_FIELD = {"static", "using", "typedef", "friend", "template", "public", "private", "const"}
-NOT_A_FIELD |= {"struct", "class", "union", "enum", "volatile", "protected", "operator"}
-SCALARS = {"float", "double", "int", "unsigned", "long", "short", "char", "bool", "signed", "*"}
 BEFORE = {"static", "volatile", "const", "extern", "alignas", "__align__"}
 
 
@@ -33,7 +29,7 @@ def rewrite(source: str, *, trace: bool = False) -> str:
         elif token.text == "__noinline__":
             edits.append((token.start, token.end, "__attribute__((noinline))"))
     if trace:
-        edits += _loops(source, tokens) + _structs(tokens)
+        edits += _loops(source, tokens) + watched_structs(tokens)
     return apply(source, edits)
 
 
@@ -44,24 +40,6 @@ def apply(source: str, edits: list[tuple[int, int, str]]) -> str:
         out += [source[at:start], text]
         at = max(at, end)
     return "".join([*out, source[at:]])
-
-
-def refuse(tokens: list[Token]) -> None:
-    """Raises CompileError at the first name that has no meaning on a CPU."""
-    for i, token in enumerate(tokens):
-        if token.kind not in ("word", "mark"):
-            continue
-        after = tokens[i + 1].text if i + 1 < len(tokens) else ""
-        why = REFUSED.get(
-            f"{token.text}::" if after in ("::", ":") else "", REFUSED.get(token.text)
-        )
-        if why is None:
-            why = next((w for p, w in REFUSED_PREFIXES if token.text.startswith(p)), None)
-        before = tokens[i - 1].text if i else ""
-        declared = before == "operator" or (token.text == "delete" and before == "=")
-        if why is None or declared or before in (".", "->"):
-            continue
-        raise CompileError(f"line {token.line}: `{token.text}` {why}", line=token.line)
 
 
 def _shared(source: str, tokens: list[Token], at: int) -> tuple[int, int, str]:
@@ -172,7 +150,7 @@ def _loops(source: str, tokens: list[Token]) -> list[tuple[int, int, str]]:
         turn = f"labs_l{token.start}.next()"
         if token.text == "for" and tokens[i + 1].text == "(":
             end = closing(tokens, i + 1)
-            parts = split_plain(tokens[i + 2 : end])
+            parts = split(tokens[i + 2 : end], ";", angles=False)
             edits.append((token.start, token.start, loop))
             if len(parts) == 3:
                 comma = ", " if parts[2] else ""
@@ -204,101 +182,3 @@ def _condition(tokens: list[Token], opens: int, turn: str) -> list[tuple[int, in
     end = closing(tokens, opens)
     at, to = tokens[opens].end, tokens[end].start
     return [(at, at, f"{turn}, ("), (to, to, ")")]
-
-
-def split_plain(tokens: list[Token]) -> list[list[Token]]:
-    """The parts of a for statement, cut at semicolons outside of brackets."""
-    parts, part, depth = [], [], 0
-    for token in tokens:
-        if token.kind == "mark":
-            depth += (token.text in "([{") - (token.text in ")]}")
-        if token.text == ";" and depth == 0:
-            parts.append(part)
-            part = []
-        else:
-            part.append(token)
-    return [*parts, part]
-
-
-def _structs(tokens: list[Token]) -> list[tuple[int, int, str]]:
-    """Edits that give each struct an assignment that is watched (see host/touch.h)."""
-    edits = []
-    for i, token in enumerate(tokens[:-2]):
-        named = token.text in ("struct", "class", "union") and tokens[i - 1].text not in (
-            "enum",
-            "<",
-            ",",
-        )
-        if not named or token.kind != "word":
-            continue
-        at = i + 1
-        while tokens[at].text in ("alignas", "__align__", "__attribute__") and at < len(tokens) - 2:
-            at = closing(tokens, at + 1) + 1
-        if at + 1 >= len(tokens) or tokens[at].kind != "word" or tokens[at + 1].text != "{":
-            continue
-        end = closing(tokens, at + 1)
-        body = join(tokens[at + 1 : end])
-        if "operator =" not in body:
-            name = tokens[at].text
-            store = f" public: LABS_STORE({name}) "
-            if token.text == "struct" and not _by_name(tokens):
-                store += _copies(name, tokens[at + 2 : end], _braced(name, tokens))
-            edits.append((tokens[end].start, tokens[end].start, store))
-    return edits
-
-
-def _by_name(tokens: list[Token]) -> bool:
-    """Whether some braces name their fields (`{.m = 1}`), which only an aggregate bears."""
-    return any(a.text in ("{", ",") and b.text == "." for a, b in pairwise(tokens))
-
-
-def _braced(name: str, tokens: list[Token]) -> bool:
-    """Whether some braces may hold the fields of this struct: `S s = {1}`, `S{1}`, `return {1}`."""
-    texts = [t.text for t in tokens] + [""] * 6
-    for i in (i for i, text in enumerate(texts) if text == name):
-        if texts[i - 1] in ("struct", "class"):
-            continue
-        at = i + 1 if texts[i + 1] == "{" else i + 2
-        while texts[at] == "[":
-            at = closing(tokens, at) + 1
-        at += texts[at] == "="
-        if texts[at] == "{" and texts[at + 1] != "}":
-            return True
-        if texts[i + 2] == "(":  # a function that returns one
-            opens = closing(tokens, i + 2) + 1
-            inside = texts[opens : closing(tokens, opens)] if texts[opens] == "{" else []
-            if any(pair == ("return", "{") for pair in pairwise(inside)):
-                return True
-    return False
-
-
-def _copies(name: str, body: list[Token], braced: bool) -> str:
-    """A copy that is watched, and a constructor from the fields; none where a field is not plain.
-
-    A struct with functions or constructors of its own is copied as before; one with arrays too,
-    where braces may fill it.
-    """
-    fields: list[tuple[str, str]] = []
-    if any(t.text == "[" for t in body):
-        plain = all(t.kind in ("word", "number") or t.text in ";,*::<>[]+-" for t in body)
-        odd = braced or any(t.text in NOT_A_FIELD for t in body)
-        return f"LABS_COPIES({name}, ) " if plain and not odd else ""
-    if not all(t.kind == "word" or t.text in (";", ",", "*", "::", "<", ">") for t in body):
-        return ""
-    for statement in split_plain(body)[:-1]:
-        pieces = split(statement)
-        if not statement or any(t.text in NOT_A_FIELD for t in statement):
-            return ""
-        stars = next((i for i, t in enumerate(pieces[0]) if t.text == "*"), len(pieces[0]) - 1)
-        kind = join(pieces[0][:stars])
-        for piece in [pieces[0][stars:], *pieces[1:]]:
-            fields.append((f"{kind} {join(piece[:-1])}", piece[-1].text))
-    if not fields or any(not kind.strip() for kind, _ in fields):
-        return ""
-    plain = all(set(kind.split()) <= SCALARS for kind, _ in fields)
-    taken = ", ".join(
-        f"lab::Field<{kind}> labs_{i}{' = {}' if i else ''}" for i, (kind, _) in enumerate(fields)
-    )
-    made = ", ".join(f"{field}(labs_{i})" for i, (_, field) in enumerate(fields))
-    start = "LABS_FIELDS constexpr" if plain else "LABS_FIELDS"
-    return f"LABS_COPIES({name}, {start} {name}({taken}) : {made} {{}}) "

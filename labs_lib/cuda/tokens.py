@@ -10,11 +10,11 @@ PATTERN = re.compile(
     r"""
     (?P<space>\s+)
   | (?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
-  | (?P<string>(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"
+  | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)"
               |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
   | (?P<word>[A-Za-z_]\w*)
   | (?P<number>\.?\d(?:[eEpP][+-]|'[0-9a-zA-Z_]|[\w.])*)
-  | (?P<mark_>\#\#|<<<|>>>|::|->|\+\+|--|&&|\|\||[-+*/%&|^=!<>]=|.)
+  | (?P<mark>\#\#|<<<|>>>|::|->|\+\+|--|&&|\|\||[-+*/%&|^=!<>]=|.)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -43,9 +43,7 @@ def tokenize(source: str) -> list[Token]:
         else:
             match = PATTERN.match(source, at)
             assert match and match.lastgroup  # the last of its choices takes any one letter
-            kind, end = match.lastgroup.rstrip("_"), match.end()
-            if match["string"] is not None:
-                kind = "string"
+            kind, end = match.lastgroup, match.end()
             if kind not in ("space", "comment"):
                 tokens.append(Token(kind, match.group(), at, end, line))
                 line_start = False
@@ -93,12 +91,15 @@ def closing_angle(tokens: Sequence[Token], at: int) -> int:
     return len(tokens) - 1
 
 
-def split(tokens: list[Token], separator: str = ",") -> list[list[Token]]:
-    """Pieces between separators that stand outside of all brackets, angle brackets too."""
+def split(
+    tokens: Sequence[Token], separator: str = ",", *, angles: bool = True
+) -> list[list[Token]]:
+    """Pieces between separators that stand outside of all brackets; with `angles`, of < > too."""
+    opens, closes = ([*OPENS, "<"], [*CLOSES, ">"]) if angles else ([*OPENS], [*CLOSES])
     pieces, piece, depth = [], [], 0
     for token in tokens:
         if token.kind == "mark":
-            depth += (token.text in (*OPENS, "<")) - (token.text in (*CLOSES, ">"))
+            depth += (token.text in opens) - (token.text in closes)
         if token.text == separator and depth == 0:
             pieces.append(piece)
             piece = []

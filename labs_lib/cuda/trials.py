@@ -100,14 +100,14 @@ def attention(q, k, v, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
     return weights @ v, lse
 
 
-def empty(*shape: int) -> Tensor:
+def unwritten(*shape: int) -> Tensor:
     """An output before the launch: NaN everywhere, so that what is not written shows."""
     return torch.full(shape, math.nan)
 
 
 def _scores(rung: Rung, sizes: Sizes, uniform) -> Trial:
     n_q, n_k, head_dim = sizes["n_q"], sizes["n_k"], sizes["head_dim"]
-    q, k, s = uniform(n_q, head_dim), uniform(n_k, head_dim), empty(n_q, n_k)
+    q, k, s = uniform(n_q, head_dim), uniform(n_k, head_dim), unwritten(n_q, n_k)
     if rung.half:
         q, k = q.half(), k.half()
     scale = head_dim**-0.5
@@ -118,7 +118,7 @@ def _scores(rung: Rung, sizes: Sizes, uniform) -> Trial:
 
 def _softmax(rung: Rung, sizes: Sizes, uniform) -> Trial:
     rows, cols = sizes["rows"], sizes["cols"]
-    s, p = 4 * uniform(rows, cols), empty(rows, cols)
+    s, p = 4 * uniform(rows, cols), unwritten(rows, cols)
     s[rows // 2] = -math.inf  # a row that may attend to nothing
     s[-1:] += 300.0
     return Trial((s, p, rows, cols), {"p": p}, {"p": s.double().softmax(-1).nan_to_num(0.0)})
@@ -126,7 +126,7 @@ def _softmax(rung: Rung, sizes: Sizes, uniform) -> Trial:
 
 def _transpose(rung: Rung, sizes: Sizes, uniform) -> Trial:
     rows, cols = sizes["rows"], sizes["cols"]
-    a, b = uniform(rows, cols), empty(cols, rows)
+    a, b = uniform(rows, cols), unwritten(cols, rows)
     return Trial((a, b, rows, cols), {"b": b}, {"b": a.double().T})
 
 
@@ -157,7 +157,7 @@ def flash_trial(rung: Rung, q: Tensor, k: Tensor, v: Tensor, scale: float, causa
         q, k, v = q.half(), k.half(), v.half()
     within = 2e-3 if rung.half else 2e-5
     batch, n_head, n_q, head_dim = q.shape
-    o, lse = torch.full_like(q, math.nan), empty(batch, n_head, n_q)
+    o, lse = torch.full_like(q, math.nan), unwritten(batch, n_head, n_q)
     wanted = dict(zip(("o", "lse"), attention(q, k, v, scale, causal), strict=True))
     sizes = (n_head, k.shape[1], n_q, k.shape[2], head_dim)
     arguments = (q, k, v, o, lse, *sizes, scale, int(causal))
@@ -176,12 +176,12 @@ def backward_trial(rung: Rung, forward: Trial, d_o: Tensor) -> Trial:
     o, lse = forward.wanted["o"].float(), forward.wanted["lse"].float()
     delta = (forward.wanted["o"] * d_o.double()).sum(-1)
     if rung.name == "flash_backward_delta":
-        out = empty(*lse.shape)
+        out = unwritten(*lse.shape)
         arguments = (o, d_o, out, lse.numel(), head_dim)
         return Trial(arguments, {"delta": out}, {"delta": delta})
     names = ("d_q",) if rung.name == "flash_backward_q" else ("d_k", "d_v")
     wanted = gradients(q, k, v, d_o, scale, bool(causal))
-    outputs = {name: empty(*wanted[name].shape) for name in names}
+    outputs = {name: unwritten(*wanted[name].shape) for name in names}
     counts = (n_head, n_kv_head, n_q, n_k, head_dim, scale, causal)
     arguments = (q, k, v, d_o, lse, delta.float(), *outputs.values(), *counts)
     return Trial(arguments, outputs, {name: wanted[name] for name in names})

@@ -201,7 +201,7 @@ def _without_value(statement: Sequence[Token]) -> list[str]:
     """The names that a declaration leaves unset; none for a statement of another kind."""
     if any(t.text in ("__shared__", "static", "extern", "constexpr") for t in statement):
         return []
-    pieces = split(list(statement))
+    pieces = split(statement)
     head = _head(pieces[0])
     kind = head[:-1]
     plain = all(t.kind in ("word", "number") or t.text in ("::", "<", ">", "*", ",") for t in kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -268,3 +270,30 @@ def test_a_trace_prints_as_a_table_and_speaks_json():
     data = json.loads(json.dumps(trace.to_dict()))
     assert data["tensors"]["q"] == {"read": 8192, "written": 0, "atomic": 0}
     assert {li["line"] for li in data["lines"]} == {6, 7} and data["clean"]
+
+
+def test_what_is_stored_through_a_pointer_by_frexp_and_modf_is_counted(make):
+    body = """
+    int t = threadIdx.x;
+    float whole;
+    m[t] = frexpf(x[t], &e[t]);
+    r[t] = modff(x[t], &w[t]) + (float)frexp((double)x[t], &e[t]) - modf(x[t], &whole);
+    """
+    k = make(body, "const float* x, float* m, int* e, float* w, float* r")
+    x = torch.tensor([0.0, -1.5, 3.75e-39, 1e38, math.inf, math.nan, -7.25, 0.3])
+    m, w, r = (torch.zeros(8) for _ in range(3))
+    e = torch.zeros(8, dtype=torch.int32)
+    trace = k.trace.totals[1, 8](x, m, e, w, r)
+    assert {name: t.written for name, t in trace.tensors.items()} == {
+        "x": 0, "m": 32, "e": 64, "w": 32, "r": 32,
+    }  # fmt: skip
+    parts, exponents = torch.frexp(x)
+    assert torch.allclose(m, parts, equal_nan=True, rtol=0, atol=0)
+    assert torch.equal(e, exponents) and torch.allclose(w, x.trunc(), equal_nan=True)
+    k[1, 8](x, m, e, w, r)
+    assert torch.equal(e, exponents) and torch.allclose(r, parts, equal_nan=True)
+
+
+def test_a_function_that_stores_and_is_not_emulated_is_refused_with_the_way_out(make):
+    with pytest.raises(cuda.CompileError, match="`remquof` is not emulated: use remainder"):
+        make("int q; x[0] = remquof(x[1], x[2], &q);")

@@ -70,6 +70,27 @@ LABS_FN void labs_sincosf(float x, float* s, float* c) {
 }
 #define sincosf labs_sincosf
 #define __sincosf labs_sincosf
+// The host's own would store where nobody counts it.
+#define LABS_PARTS(T, frexp_name, modf_name)                                            \
+    LABS_FN T frexp_name(T x, int* exponent) {                                          \
+        bool plain = __builtin_isfinite(x) && x != 0;                                   \
+        *exponent = plain ? ilogb((double)x) + 1 : 0;                                   \
+        LABS_TOUCH(exponent, sizeof(int), lab::kWrite);                                 \
+        return plain ? (T)scalbn((double)x, -*exponent) : x;                            \
+    }                                                                                   \
+    LABS_FN T modf_name(T x, T* whole) {                                                \
+        *whole = (T)trunc((double)x);                                                   \
+        LABS_TOUCH(whole, sizeof(T), lab::kWrite);                                      \
+        return (T)copysign(x != x ? x : __builtin_isfinite(x) ? x - *whole : 0.0, x);   \
+    }
+LABS_PARTS(float, labs_frexpf, labs_modff)
+LABS_PARTS(float, labs_frexp, labs_modf)
+LABS_PARTS(double, labs_frexp, labs_modf)
+#undef LABS_PARTS
+#define frexpf labs_frexpf
+#define frexp labs_frexp
+#define modff labs_modff
+#define modf labs_modf
 
 // max and min for each pair of arithmetic types, with C's rules for the type of the result; of a
 // number and a NaN, the number, as fmaxf has it.

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ... import cuda
-from ...cuda.reading import HOST, problems, words_of
+from ...cuda.reading import HOST_FUNCTIONS, problems, words_of
 from ...cuda.tokens import Token, closing, closing_angle
 
 MAX_CHARS = 30_000
@@ -57,7 +57,7 @@ def known() -> frozenset[str]:
     host = Path(cuda.__file__).parent / "host"
     files = [*host.glob("*.h"), *(host / "include").rglob("*.h")]
     words = {w for f in files for w in re.findall(r"[A-Za-z_]\w*", f.read_text(encoding="utf-8"))}
-    return frozenset(words - HOST)
+    return frozenset(words - HOST_FUNCTIONS)
 
 
 def _strange_calls(code: Sequence[Token]) -> Iterator[str]:

@@ -1,3 +1,4 @@
+// The copies of cp.async that are under way.
 #pragma once
 #include <vector>
 

@@ -28,7 +28,7 @@ Place place_of(const lab::Thread* t) {
     return p;
 }
 
-bool claim_fault(FaultKind kind) {
+void claim_fault(FaultKind kind) {
     if (g_claimed.exchange(1)) {
         for (;;) pause();
     }
@@ -37,7 +37,6 @@ bool claim_fault(FaultKind kind) {
     f.region = -1;
     f.at = place_of(labs_now);
     f.kind = kind;
-    return true;
 }
 
 void end_run() {

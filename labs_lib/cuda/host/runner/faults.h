@@ -15,8 +15,8 @@ extern Request* g_request;
 extern char* g_memory;  // where the regions' address range starts
 
 Place place_of(const lab::Thread* t);
-// True for the one caller that may describe the fault; all others wait for the end.
-bool claim_fault(FaultKind kind);
+// Returns to the one caller that may describe the fault; all others wait here for the end.
+void claim_fault(FaultKind kind);
 [[noreturn]] void end_run();
 [[noreturn]] void fail(FaultKind kind, const char* text, uint32_t line = 0);
 // The region whose pages or surroundings hold the address, or -1.

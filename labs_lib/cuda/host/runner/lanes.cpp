@@ -58,7 +58,7 @@ static uint64_t mixed(uint64_t x) {
     return x ^ (x >> 29);
 }
 
-void lanes_touch(Worker& w, uint64_t key, uint32_t site, bool shared, uint64_t offset, unsigned size) {
+void lanes_touch(uint64_t key, uint32_t site, bool shared, uint64_t offset, unsigned size) {
     Fiber& f = *self();
     uint32_t bit = 1u << (f.linear & 31);
     WarpGroups& warp = g_warps[f.linear / 32];
@@ -72,7 +72,6 @@ void lanes_touch(Worker& w, uint64_t key, uint32_t site, bool shared, uint64_t o
     g->lanes |= bit;
     g->offset[f.linear & 31] = (int32_t)(offset - g->first);
     ++g_spent;
-    (void)w;
 }
 
 static int distinct(int64_t* items, int n) {
@@ -139,15 +138,13 @@ void lanes_flush() {
         for (const Group& g : warp.groups) {
             Site& s = g_report->sites[g.site];
             ++s.requests;
-            uint64_t lanes = __builtin_popcount(g.lanes);
-            s.lanes += lanes;
             if (g.shared) {
                 s.wavefronts += wavefronts(g);
                 continue;
             }
             uint64_t touched = sectors(g);
             s.sectors += touched;
-            s.moved += std::max(32 * touched, lanes * g.size);
+            s.moved += std::max<uint64_t>(32 * touched, __builtin_popcount(g.lanes) * g.size);
         }
         if (warp.groups.empty()) continue;
         warp.groups.clear();

@@ -6,7 +6,7 @@
 
 namespace host {
 
-void lanes_touch(Worker& w, uint64_t key, uint32_t site, bool shared, uint64_t offset, unsigned size);
+void lanes_touch(uint64_t key, uint32_t site, bool shared, uint64_t offset, unsigned size);
 void lanes_flush();
 bool lanes_block_start();  // false once the budget is spent: later blocks aren't grouped
 

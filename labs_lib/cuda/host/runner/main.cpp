@@ -84,7 +84,7 @@ static void gather_arguments() {
 }
 
 #if defined(__linux__)
-static int find_globals(dl_phdr_info* info, size_t, void* out) {
+static int find_variables(dl_phdr_info* info, size_t, void* out) {
     if ((uint64_t)info->dlpi_addr != g_report->base) return 0;
     uintptr_t sealed = 0;
     for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -103,7 +103,7 @@ static int find_globals(dl_phdr_info* info, size_t, void* out) {
     return 1;
 }
 
-static int find_constants(dl_phdr_info* info, size_t, void* out) {
+static int find_library(dl_phdr_info* info, size_t, void* out) {
     if ((uint64_t)info->dlpi_addr != g_report->base) return 0;
     Span& s = *(Span*)out;
     s.low = info->dlpi_addr;
@@ -119,7 +119,7 @@ static void run_order(int order, uint64_t n) {
     for (uint64_t i = 0; i < n; ++i) run_block(*t_worker, block_index(block_at(order, i, n)));
 }
 
-// They are copied to try other orders of blocks.
+// Variables are copied to try other orders of blocks.
 constexpr uint64_t kMostVariables = 256u << 20;
 
 static void run_traced() {
@@ -127,8 +127,8 @@ static void run_traced() {
     t_worker = make_worker();
     Span variables, whole;
 #if defined(__linux__)
-    dl_iterate_phdr(find_globals, &variables);
-    dl_iterate_phdr(find_constants, &whole);
+    dl_iterate_phdr(find_variables, &variables);
+    dl_iterate_phdr(find_library, &whole);
 #endif
     if (variables.size > kMostVariables) fail(kStart, "its __device__ variables take over 256 MiB");
     Memory before = remember(variables);
@@ -182,7 +182,6 @@ static int main_(int argc, char** argv) {
     if (g_request->trace) seen_setup(fd);
     if (g_request->trace) run_traced();
     else run_fast();
-    g_report->blocks = block_count();
     check_guards();
     g_report->done = 1;
     return 0;

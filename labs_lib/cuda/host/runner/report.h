@@ -1,5 +1,5 @@
 // What the notebook asks for and what it gets back: plain structs in one shared file.
-// memory.py and report.py describe the same layout.
+// layout.py describes the same structs.
 #pragma once
 #include <stdint.h>
 
@@ -25,7 +25,7 @@ struct Region {
 enum Kind : uint32_t { kBytes, kFloat, kHalf, kBfloat, kDouble };
 
 struct Request {
-    uint32_t version, trace, workers, n_args, n_regions;
+    uint32_t trace, workers, n_args, n_regions;
     uint32_t rounds;  // how often a benchmark runs the grid in the fast mode; 0 is 1
     uint32_t grid[3], block[3];
     uint64_t milliseconds, dynamic_shared, static_limit, shared_limit, reserve, group_budget;
@@ -42,7 +42,7 @@ struct Place {
 
 enum FaultKind : uint32_t {
     kNone, kTimeout, kSegv, kStackOverflow, kDivision, kIllegal, kStopped, kBarrier, kWarpBarrier,
-    kSharedLimit, kOutOfBounds, kMissed, kMask, kStart, kMisaligned
+    kSharedLimit, kOutOfBounds, kMissed, kMask, kStart, kMisaligned, kIndex
 };
 
 struct Fault {
@@ -56,7 +56,7 @@ struct Fault {
 };
 
 enum FindingKind : uint32_t {
-    kRace = 1, kCrossBlock, kUninitialised, kAbsentLanes, kOrder, kSharedBounds
+    kRace = 1, kCrossBlock, kUninitialised, kAbsentLanes, kOrder
 };
 
 // 1 the first wrote, 2 the second wrote, 4 the first is a copy that has not arrived.
@@ -75,7 +75,7 @@ struct Site {
     uint64_t pc;
     int32_t region;
     uint32_t how;
-    uint64_t count, bytes, requests, lanes, sectors, wavefronts;
+    uint64_t count, bytes, requests, sectors, wavefronts;
     uint64_t moved;  // request by request: 32 bytes for each sector, and at least what was asked for
 };
 
@@ -106,7 +106,7 @@ struct Seen {
 
 struct Report {
     uint32_t done, n_findings, n_sites, text_length, n_names, grouped_blocks, n_events, cut;
-    uint64_t base, barriers, blocks, shared_used, lost_sites, checked;
+    uint64_t base, barriers, shared_used;
     uint64_t nanoseconds;  // of the blocks in the fast mode: the middle of all rounds but the first
     Fault fault;
     Total totals[kMaxRegions + 1];

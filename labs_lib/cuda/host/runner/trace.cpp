@@ -12,7 +12,7 @@ namespace host {
 
 static bool g_on = false, g_tracing = false, g_grouping = false;
 static Shadow g_shadows[kMaxRegions], g_shared_shadow;
-static Span g_globals;
+static Span g_library;  // all of it: code, constants and variables
 static int g_last = 0;
 uint64_t g_last_pc = 0;
 
@@ -25,9 +25,9 @@ static SiteKey g_sites[8192];
 bool tracing() { return g_tracing; }
 void trace_on(bool on) { g_on = on; }
 
-void trace_setup(Worker& w, Span globals) {
+void trace_setup(Worker& w, Span library) {
     g_tracing = true;
-    g_globals = globals;
+    g_library = library;
     const Request& r = *g_request;
     bool ok = make_shadow(g_shared_shadow, (uintptr_t)w.arena, sizeof w.arena);
     for (uint32_t i = 0; i < r.n_regions; ++i)
@@ -44,10 +44,7 @@ static uint32_t site_of(uint64_t pc, int region, int how) {
         if (k.pc == pc && k.region_how == rest) return k.index;
         if (k.pc) continue;
         Report& r = *g_report;
-        if (r.n_sites == kMaxSites - 1) {
-            ++r.lost_sites;
-            return kMaxSites - 1;
-        }
+        if (r.n_sites == kMaxSites - 1) return kMaxSites - 1;
         k = {pc, rest, r.n_sites++};
         Site& s = r.sites[k.index];
         memset(&s, 0, sizeof s);
@@ -80,7 +77,7 @@ static void touch_shared(Worker& w, Fiber& f, uintptr_t a, unsigned size, int fl
     (flags & lab::kAtomic ? t.atomic : flags & lab::kWrite ? t.written : t.read) += size;
     seen_event(f, site, at, size, pc ^ f.call ^ f.path);
     judge(g_shared_shadow, kShared, a, size, flags, site);
-    if (g_grouping) lanes_touch(w, pc ^ f.call ^ f.path, site, true, at, size);
+    if (g_grouping) lanes_touch(pc ^ f.call ^ f.path, site, true, at, size);
 }
 
 static __attribute__((noinline)) void watch(Fiber* f, uintptr_t a, unsigned size, int flags,
@@ -88,7 +85,6 @@ static __attribute__((noinline)) void watch(Fiber* f, uintptr_t a, unsigned size
     g_last_pc = pc;
     Worker& w = *t_worker;
     settle();
-    ++g_report->checked;
     if (a - (uintptr_t)w.arena < sizeof w.arena) return touch_shared(w, *f, a, size, flags, pc);
     const Request& r = *g_request;
     for (uint32_t i = 0; i < r.n_regions; ++i) {
@@ -110,10 +106,10 @@ static __attribute__((noinline)) void watch(Fiber* f, uintptr_t a, unsigned size
         seen_event(*f, site, at, size, pc ^ f->call ^ f->path);
         seen_cells(*f, index, at, size, flags);
         judge(g_shadows[index], index, a, size, flags, site);
-        if (g_grouping) lanes_touch(w, pc ^ f->call ^ f->path, site, false, at + region.phase, size);
+        if (g_grouping) lanes_touch(pc ^ f->call ^ f->path, site, false, at + region.phase, size);
         return;
     }
-    if (a - g_globals.low < g_globals.size) {
+    if (a - g_library.low < g_library.size) {
         if (flags & lab::kAtomic) shadow_atomic(a);
         return;
     }
