@@ -210,27 +210,9 @@ def _add_author_commands(command: Callable[..., argparse.ArgumentParser]) -> Non
     add("target", type=Path, metavar="DIR", help="a new folder")
     first = "the first lab to withhold; end withholds none"
     add("--from", dest="from_lab", required=True, metavar="NN", help=first)
-    add = command(_grade).add_argument
-    add("submissions", type=Path, nargs="?", metavar="SUBMISSIONS", help="a folder or a .zip")
-    add("--out", type=Path, default=Path("grades"), metavar="DIR", help="results; ./grades")
-    add("--labs", metavar="NN,NN", help="grade these labs only, such as 02,03")
-    add("--seed", type=int, metavar="N", help="the run's secret seed; without it, a fresh one")
     from .grading.options import add_arguments
 
-    add_arguments(add)
-    add("--workers", "--jobs", type=_count, metavar="N", help="notebooks at a time; all cores")
-    add("--scheduler", metavar="ADDRESS", help="run them on a Dask cluster instead")
-    add("--resume", action="store_true", help="run what is new or changed only; the default")
-    add("--again", action="store_true", help="grade anew what was graded before")
-    fences = ("bubblewrap", "process-limits")
-    add("--fence", metavar="NAME", choices=fences, help=f"insist on {' or on '.join(fences)}")
-
-
-def _count(text: str) -> int:
-    """A whole number from 1 on; argparse makes a sentence of the error."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
+    add_arguments(command(_grade).add_argument)
 
 
 def _start(options: argparse.Namespace) -> int:

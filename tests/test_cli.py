@@ -43,6 +43,14 @@ def test_every_command_explains_itself(name, capsys):
     assert f"example:\n  labs {name}" in shown
 
 
+def test_what_grade_offers_is_what_the_grader_has():
+    from labs_lib.grading import options
+    from labs_lib.grading.expected import ready
+    from labs_lib.grading.sandbox import levels
+
+    assert (options.FENCES, options.MOST_SETS) == (levels.LEVELS, ready.MOST_SETS)
+
+
 def test_help_is_a_word_too(capsys):
     assert cli.main(["help"]) == 0
     assert capsys.readouterr().out == cli.OVERVIEW
