@@ -38,7 +38,6 @@ class Explorer(anywidget.AnyWidget):
         data: what the browser is given once, such as a trace; read there as model.get("data").
         rules: what may not go together, further than n_head and d_model.
         size: width and height of the still picture in inches.
-        explicit_head_dim: True where n_head need not divide d_model.
 
     `values` holds all settings, `message` the sentence, `legal` whether they go together, `offers`
     the nearest that do, `picture` the PNG of the still, `failed` whether drawing raised, `script`
@@ -65,11 +64,10 @@ class Explorer(anywidget.AnyWidget):
         data: Any = None,
         rules: Iterable[Rule] = (),
         size: tuple[float, float] = (8.0, 3.4),
-        explicit_head_dim: bool = False,
     ) -> None:
         self.names = tuple(knob.name for knob in knobs)
         self.script, self.draw, self._ask, self._follow = script, draw, ask, dict(follow or {})
-        self._rules = (*(() if explicit_head_dim else (pair_rule,)), *rules)
+        self._rules = (pair_rule, *rules)
         self._size, self._still, self._plays = size, None, frozenset(plays)
         self.add_traits(**{knob.name: knob.trait() for knob in knobs})
         own = self._answer({knob.name: knob.value for knob in knobs})

@@ -20,7 +20,7 @@ from ..config import AttentionConfig, LatentAttention
 from ..exercises.measure import flops
 from ..plots.style import COLOURS
 from .explorer import Explorer
-from .knobs import choice, head_knobs, slider, tick
+from .knobs import Knob, choice, head_knobs, slider, tick
 from .rules import Misfit, group_rule
 from .still import students_own
 
@@ -60,11 +60,7 @@ def ledger(
     what it says of one layer with the numel() of a real one.
     """
     knobs = [
-        *head_knobs(n_head, d_model, most_heads=128, most_width=16384),
-        slider("n_kv_head", n_kv_head or n_head, 1, 128, "heads of keys and values"),
-        choice("cached", (HEADS, LATENT), "what is kept of a token: of its heads, or one latent"),
-        slider("rank", 512, 8, 2048, "numbers of a latent in MLA"),
-        slider("rotary", 64, 2, 256, "numbers of its rotary key", step=2),
+        *_layer_knobs(n_head, d_model, n_kv_head or n_head),
         slider("n_layer", n_layer, 1, 128, "how many layers"),
         slider("context", context, 1, 131072, "tokens of one text"),
         slider("vocab", vocab, 256, 262144, "tokens that the model knows"),
@@ -102,16 +98,16 @@ def counted(config: Layer, n_layer: int, context: int, vocab: int, tied: bool) -
     params = _parameters(config, context, vocab)
     layers = {name: n_layer * params[name] for name in ("attention", "MLP")}
     tables = params["tokens"] * (1 if tied else 2) + params["places"]
-    flops = _operations(config, context, vocab)
+    work = _operations(config, context, vocab)
     scores = config.n_head * context**2
     return {
         "parameters": {**layers, "embeddings": tables},
         "operations": {
-            "projections": n_layer * flops["projections"],
-            "scores": n_layer * flops["scores"],
+            "projections": n_layer * work["projections"],
+            "scores": n_layer * work["scores"],
             "softmax": n_layer * SOFTMAX_OPS * scores,
-            "MLP": n_layer * flops["MLP"],
-            "logits": flops["logits"],
+            "MLP": n_layer * work["MLP"],
+            "logits": work["logits"],
         },
         "bytes": {
             "weights": BYTES * (sum(layers.values()) + tables),
@@ -119,6 +115,16 @@ def counted(config: Layer, n_layer: int, context: int, vocab: int, tied: bool) -
             "scores": BYTES * scores,
         },
     }
+
+
+def _layer_knobs(n_head: int, d_model: int, n_kv_head: int) -> list[Knob]:
+    return [
+        *head_knobs(n_head, d_model, most_heads=128, most_width=16384),
+        slider("n_kv_head", n_kv_head, 1, 128, "heads of keys and values"),
+        choice("cached", (HEADS, LATENT), "what is kept of a token: of its heads, or one latent"),
+        slider("rank", 512, 8, 2048, "numbers of a latent in MLA"),
+        slider("rotary", 64, 2, 256, "numbers of its rotary key", step=2),
+    ]
 
 
 def _groups(values: Mapping[str, Any]) -> Misfit | None:
@@ -171,12 +177,11 @@ def _draw_rows(figure: Figure, rows: Counts) -> None:
 
 
 def _title(rows: Counts) -> str:
-    parts, flops = rows["parameters"], rows["operations"]
-    params = 100 * parts["attention"] / sum(parts.values())
-    work = sum(flops[name] for name in ("projections", "scores", "softmax"))
+    parts, work = rows["parameters"], rows["operations"]
+    attention = sum(work[name] for name in ("projections", "scores", "softmax"))
     return (
-        f"Attention has {params:.1f} % of the parameters and "
-        f"{100 * work / sum(flops.values()):.1f} % of the operations"
+        f"Attention has {100 * parts['attention'] / sum(parts.values()):.1f} % of the parameters "
+        f"and {100 * attention / sum(work.values()):.1f} % of the operations"
     )
 
 
@@ -185,13 +190,12 @@ def _sentences(rows: Counts, config: Layer) -> list[str]:
     for name, parts in rows.items():
         listed = ", ".join(f"{part} {short(count, UNITS[name])}" for part, count in parts.items())
         lines.append(f"{name}: {listed}.")
-    latent = isinstance(config, LatentAttention)
-    head_dim = config.v_head_dim if latent else config.head_dim
+    if isinstance(config, LatentAttention):
+        head_dim, rotary = config.v_head_dim, config.qk_rope_head_dim
+        kind = f"MLA with a latent of {config.kv_lora_rank} and a rotary key of {rotary}"
+    else:
+        head_dim, kind = config.head_dim, config.kind
     heads = f"{config.n_head} heads of {head_dim}" if config.n_head > 1 else "one head"
-    kind = "" if latent else config.kind
-    if latent:
-        kind = f"MLA with a latent of {config.kv_lora_rank} and a rotary key of "
-        kind += f"{config.qk_rope_head_dim}"
     return [f"{heads}, {kind}.", *lines]
 
 

@@ -90,12 +90,6 @@ def test_an_illegal_pair_is_explained_and_offered_its_neighbours():
     assert w.legal and w.offers == ()
 
 
-def test_an_explicit_head_dim_lifts_the_condition():
-    w = made(explicit_head_dim=True)
-    w.n_head = 7
-    assert w.legal and w.message == "7 heads"
-
-
 def test_a_follower_goes_along_until_it_goes_its_own_way():
     knobs = [*head_knobs(), slider("n_kv_head", 12, 1, 32, "heads of keys")]
     follow = {"n_kv_head": "n_head"}

@@ -1,7 +1,7 @@
 // Puts an explorer together: controls, what doesn't fit and its way out, one picture, one sentence.
 //
-// explorer({height(width, s, model), draw(pen, s, model), ...}) gives what anywidget asks for. `s` holds the
-// value of every control by name; draw returns the sentence, or throws. Optional parts:
+// explorer({height(width, s, model), draw(pen, s, model), ...}) gives what anywidget asks for. `s`
+// holds the value of every control by name; draw returns the sentence, or throws. Optional parts:
 //   rules: [s => null | {why, offers, width, parts, title, label}]   further than the pair's own
 //   follow: {n_kv_head: "n_head"}   moves along as long as both are equal
 //   limits(s, model): {step: [low, high]}  of a control, where other controls decide them
@@ -10,7 +10,8 @@
 //     s.own {of, message, ...}, and draw is called with it once it is there
 //   partial: true where draw also shows something before that, with s.own null
 //   waits: what is said where Python doesn't answer
-//   picks(at, s, model): {name: value} that a click at {x, y} in a picture of `width` chooses, or null
+//   picks(at, s, model): {name: value} that a click at {x, y} in a picture of `width` chooses, or
+//     null
 //   reads(at, s, model): what the pointer stands on there, in words, or ""
 
 const WIDEST = 1000;
@@ -221,8 +222,7 @@ class Shown {
   }
 
   misfit(s) {
-    const rules = [...(this.spec.explicit ? [] : [pair_rule]), ...(this.spec.rules ?? [])];
-    for (const rule of rules) {
+    for (const rule of [pair_rule, ...(this.spec.rules ?? [])]) {
       const broken = rule(s);
       if (broken) return broken;
     }

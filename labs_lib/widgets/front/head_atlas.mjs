@@ -95,11 +95,6 @@ function atlas_fields(width, facts) {
   return { grid, map, output, costs, cell: { wide, high, size: cell } };
 }
 
-function frame_cell(pen, x, y, width, height, colour, thick) {
-  const corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height], [x, y]];
-  pen.line(corners, colour, thick);
-}
-
 function share_in_cell(pen, share, x, y, size) {
   pen.text(fixed(100 * share, 0), x, y, { size, align: "center", colour: ink_on(cividis(share)) });
 }
@@ -125,8 +120,8 @@ function draw_heads(pen, { grid, cell }, facts, s) {
     share_in_cell(pen, share, scale.x(head + 0.5), scale.y(layer + 0.5), size);
   });
   if (is_head(facts, s)) {
-    frame_cell(pen, scale.x(s.head), scale.y(s.layer), cell.wide, cell.high, pen.theme.paper, 5);
-    frame_cell(pen, scale.x(s.head), scale.y(s.layer), cell.wide, cell.high, pen.colours[1], 2.5);
+    pen.frame(scale.x(s.head), scale.y(s.layer), cell.wide, cell.high, pen.theme.paper, 5);
+    pen.frame(scale.x(s.head), scale.y(s.layer), cell.wide, cell.high, pen.colours[1], 2.5);
   }
   pen.shades(grid.left + 102, grid.top + grid.height + 50, grid.width - 116, 0, 100, "% of weight");
 }
@@ -149,7 +144,7 @@ function draw_head(pen, { map, cell }, facts, s) {
       continue;
     }
     const ink = ink_on(cividis(share(i)));
-    if (facts.marked[s.role][i]) frame_cell(pen, x + 2, y + 2, cell.size - 4, cell.size - 4, ink, 1);
+    if (facts.marked[s.role][i]) pen.frame(x + 2, y + 2, cell.size - 4, cell.size - 4, ink, 1);
     if (share(i) >= 0.005) share_in_cell(pen, share(i), x + cell.size / 2, y + cell.size / 2, number_size);
   }
   tokens.forEach((token, i) => {
@@ -160,7 +155,7 @@ function draw_head(pen, { map, cell }, facts, s) {
   });
   const under = { align: "center", base: "top", most: map.width };
   pen.text(`the token it looks at; framed: "${s.role}"`, map.left + map.width / 2, bottom + TOKEN_ROOM - 8, under);
-  frame_cell(pen, map.left, map.top + s.place * cell.size, map.width, cell.size, pen.colours[1], 2.5);
+  pen.frame(map.left, map.top + s.place * cell.size, map.width, cell.size, pen.colours[1], 2.5);
 }
 
 // What the model says with all heads, and without this one once Python has asked.

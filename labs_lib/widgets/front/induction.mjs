@@ -161,7 +161,7 @@ function draw_jump_map(pen, { map, wide, high }, words, rows, place) {
     pen.box(map.left + (asks + 1) * wide - 0.5, y, map.width - (asks + 1) * wide + 1, high + 0.5, pen.theme.paper);
     row.forEach((value, i) => {
       const [x, ink] = [map.left + i * wide, ink_on(cividis(value))];
-      if (next > 0 && i === next) pen.line([[x + 1, y + 1], [x + wide - 1, y + 1], [x + wide - 1, y + high - 1], [x + 1, y + high - 1], [x + 1, y + 1]], ink);
+      if (next > 0 && i === next) pen.frame(x + 1, y + 1, wide - 2, high - 2, ink);
       if (wide >= 22 && value >= 0.005) {
         pen.text(fixed(100 * value, 0), x + wide / 2, y + high / 2 + 0.5, { size: high > 14 ? 11 : 9, align: "center", colour: ink });
       }
@@ -171,7 +171,7 @@ function draw_jump_map(pen, { map, wide, high }, words, rows, place) {
     });
   });
   const [x, y] = [map.left, map.top + place * high];
-  pen.line([[x, y], [x + map.width, y], [x + map.width, y + high], [x, y + high], [x, y]], pen.colours[1], 2);
+  pen.frame(x, y, map.width, high, pen.colours[1], 2);
   const below = map.top + map.height + 16;
   pen.text("each row: a word that asks, in % of its weight; framed: what came next last time", 12, below, { size: 12, most: pen.width - 20 });
   const long = pen.narrow ? 130 : 190;

@@ -204,7 +204,7 @@ function draw_where(pen, top, trace, s, one) {
 function mark_cell(pen, left, top, wide, high, column, row) {
   if (wide > 5 && high > 5) return;
   const [x, y] = [left + (column + 0.5) * wide, top + (row + 0.5) * high];
-  pen.line([[x - 6, y - 6], [x + 6, y - 6], [x + 6, y + 6], [x - 6, y + 6], [x - 6, y - 6]], pen.colours[1], 1.5);
+  pen.frame(x - 6, y - 6, 12, 12, pen.colours[1], 1.5);
 }
 
 // The line of a step, and as many above and below it as there is room for.
@@ -224,9 +224,9 @@ function draw_lines(pen, top, source, line, around) {
     pen.on.rect(6, y - 9, pen.width - 12, 18);
     pen.on.clip();
     const mono = { ...pen.theme, font: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" };
-    const writing = { __proto__: pen, theme: mono };
     const number_of = String(first + i + 1).padStart(3);
-    Pen.prototype.text.call(writing, `${number_of}  ${text}`, 12, y, { size: 12, bold: own });
+    const typewriter = { __proto__: pen, theme: mono };
+    typewriter.text(`${number_of}  ${text}`, 12, y, { size: 12, bold: own });
     pen.on.restore();
   });
 }
@@ -262,7 +262,7 @@ export default explorer({
       return "No thread of this launch touched a tensor or shared memory.";
     }
     draw_where(pen, 12, trace, s, one);
-    const label = Math.min(150, 14 + Math.max(...one.rows.map(() => pen.wide(`${one.name}[000000]`, 11))));
+    const label = Math.min(150, 14 + pen.wide(`${one.name}[000000]`, 11));
     draw_memory_rows(pen, { left: label, top: SOURCE_TOP + SOURCE_HIGH, width: pen.width - label - 10 }, one);
     draw_lines(pen, SOURCE_TOP, trace.source, one.line, 4);
     const told = [where_words(trace, s, requests.length, one), what_words(one)];

@@ -134,8 +134,7 @@ function draw_pairs(pen, field, bars, dots, options) {
   dots.forEach((value, i) => dot_at(pen, scale.x(i), inside(value)));
   pen.line([[field.left, scale.y(0)], [field.left + field.width, scale.y(0)]]);
   const below = field.top + field.height + 52;
-  pen.legend(field.left, below, [[options.names[0], pen.colours[0]]]);
-  const x = field.left + 17 + pen.wide(options.names[0], 12) + 22;
+  const x = pen.legend(field.left, below, [[options.names[0], pen.colours[0]]]) + 6;
   dot_at(pen, x, below);
   pen.text(options.names[1], x + 10, below, { size: 12 });
 }

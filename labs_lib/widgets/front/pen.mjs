@@ -33,8 +33,8 @@ class Pen {
   }
 
   // How many pixels these letters are wide.
-  wide(words, size = SIZE, bold = false) {
-    this.on.font = `${bold ? "600 " : ""}${size}px ${this.theme.font}`;
+  wide(words, size = SIZE) {
+    this.on.font = `${size}px ${this.theme.font}`;
     return this.on.measureText(words).width;
   }
 
@@ -78,6 +78,12 @@ class Pen {
     points.forEach(([x, y], i) => (i ? this.on.lineTo(x, y) : this.on.moveTo(x, y)));
     this.on.stroke();
     this.on.restore();
+  }
+
+  // The four sides of a box.
+  frame(x, y, width, height, colour, thick = 1) {
+    const corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height], [x, y]];
+    this.line(corners, colour, thick);
   }
 
   // Cells [rows, columns], each in the colour [r, g, b] that `colour_of(index)` gives.
@@ -155,8 +161,7 @@ function ticks_of(given, range, about) {
 }
 
 // A number as it is written in a picture: grouped by thousands, no more digits than it has.
-function number(value, digits) {
-  if (digits !== undefined) return fixed(value, digits);
+function number(value) {
   return Number(value.toPrecision(10)).toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 

@@ -57,8 +57,7 @@ function draw_heads(pen, field, { run, at, now, best }, role) {
     pen.text(fixed(share, 2), x + wide / 2, y + high / 2, ink);
   });
   const [x, y] = corner(best);
-  const [right, bottom] = [x + wide - 1, y + high - 1];
-  pen.line([[x, y], [right, y], [right, bottom], [x, bottom], [x, y]], pen.colours[1], 3);
+  pen.frame(x, y, wide - 1, high - 1, pen.colours[1], 3);
 }
 
 // Every head's way: the best in the end in colours, with names; and where it stands now.
