@@ -18,8 +18,7 @@ from types import FunctionType
 from typing import NoReturn, cast
 
 from . import __version__
-from .errors import UsageError
-from .leaving import in_order, told
+from .errors import UsageError, ended_in_order, ending
 
 OVERVIEW = """\
 Attention Labs: build multi-head attention, check it, understand it.
@@ -79,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:  # argparse, after --help or a usage error
         return leaving.code if isinstance(leaving.code, int) else 0
     except KeyboardInterrupt as stop:
-        return _refuse(*told(stop))
+        return _refuse(*ending(stop))
     except BrokenPipeError:  # the reader, such as `head`, has what it wanted
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -339,7 +338,7 @@ def _release(options: argparse.Namespace) -> int:
     return 0
 
 
-@in_order
+@ended_in_order
 def _handout(options: argparse.Namespace) -> None:
     """Build the copy that a class gets: no answers of lab NN and later, no tests."""
     from .authoring.handout import handout
@@ -349,7 +348,7 @@ def _handout(options: argparse.Namespace) -> None:
     print(f"{options.target} is ready to hand out, {what}")
 
 
-@in_order
+@ended_in_order
 def _grade(options: argparse.Namespace) -> int:
     """Grade submissions: grades.csv, JUnit XML and a page of feedback per student."""
     from .grading.extras import from_options

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from ..errors import UsageError
 from ..exercises import UnknownLab, exercises, labs
 from ..exercises import lab as find_lab
 from ..exercises.kit import Lab
-from ..notebook.atomic import write_text
+from ..notebook.atomic import folder_beside, write_text
 from ..paths import home
 from .withholding import withheld_from, withhold
 
@@ -60,16 +59,13 @@ def handout(target: Path, from_lab: str | int) -> list[str]:
     _refuse_target(target)
     _require_answers(lab)
     target.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with folder_beside(target) as building:
         _copy_course(building, lab)
         build_library(building, lab)
         building.chmod(0o755)
         if target.exists():
             target.rmdir()
         os.replace(building, target)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
     return [item.name for item in labs() if item.number >= lab.number]
 
 

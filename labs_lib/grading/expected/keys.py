@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from .ready import ReadySet, take
 from .rounding import PlacesError
 
 SEEDS_TRIED = 5
+_NO_KEY = (KeyError, ValueError, TypeError, AttributeError, IndexError)  # of a damaged set
 
 
 class Keys:
@@ -78,10 +80,11 @@ class Keys:
         entry = None
         if self._ready is not None:
             entry = self._ready.find(course.lab.name, key_basis(course))
-        if entry is not None:
+        if entry is not None and entry.expected.keys() == {item.name for item in course.exercises}:
             folder = self.folder / course.lab.name
             folder.mkdir()
-            return key_of(course, entry, folder, limits=self.limits, level=self.level)
+            with contextlib.suppress(*_NO_KEY):  # then it is made anew
+                return key_of(course, entry, folder, limits=self.limits, level=self.level)
         for tried in range(SEEDS_TRIED):
             folder = self.folder / f"{course.lab.name}-{tried}"
             folder.mkdir()

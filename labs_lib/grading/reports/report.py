@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any
 
 from ... import __version__
 from ...errors import UsageError
+from ...notebook.atomic import folder_beside
 from ...workbook.own_report import OwnReport
 from ..intake.lateness import Late
 from ..intake.names import file_names
@@ -140,8 +140,7 @@ def write(report: Report, out: Path) -> None:
     """Write the report as a whole: into a new folder beside `out`, then renamed into its place."""
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
+    with folder_beside(out) as building:
         for name, content in _files(report).items():
             file = building / name
             file.parent.mkdir(exist_ok=True)
@@ -149,8 +148,6 @@ def write(report: Report, out: Path) -> None:
         building.chmod(0o755)
         with _alone_in(out.parent):
             _put_in_place(building, out)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def _put_in_place(building: Path, out: Path) -> None:
