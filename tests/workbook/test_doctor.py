@@ -81,11 +81,21 @@ def test_linux_that_refuses_no_system_call_is_named_with_the_page_that_says_what
     monkeypatch.setattr(shutil, "which", lambda name, *a, **k: f"/usr/bin/{name}")
     monkeypatch.setattr(doctor, "_fails", lambda command: False)
     monkeypatch.setattr(doctor, "SECCOMP", tmp_path / "none")
+    monkeypatch.setattr(doctor, "_held", lambda: "; memory is held")
     found = doctor._sandbox()
     assert (found.state, "no seccomp" in found.found) == (doctor.OPTIONAL, True)
     assert "docs/trust.md" in found.how
     monkeypatch.setattr(doctor, "SECCOMP", tmp_path)
-    assert doctor._sandbox().state == doctor.OK
+    found = doctor._sandbox()
+    assert (found.state, "; memory is held" in found.found) == (doctor.OK, True)
+
+
+def test_what_holds_the_memory_of_graded_kernels_is_said_in_the_graders_words():
+    from labs_lib.grading.sandbox import holding
+
+    told = doctor._held()
+    assert told == f"; {holding.here().sentence('are')}"
+    assert "held by a control group" in told
 
 
 def test_a_look_that_fails_costs_its_own_row_only(monkeypatch):

@@ -233,3 +233,13 @@ def test_a_run_leaves_no_group_and_who_comes_later_makes_its_own():
     gone = holding.given([str(folder) for folder in folders])
     assert all(folder.is_dir() for folder in gone.folders)
     assert set(gone.folders).isdisjoint(folders)
+
+
+@only_held
+def test_a_kernel_that_the_machine_robs_is_no_fault_of_a_student(start_one, monkeypatch):
+    """Linux ended one of its processes, yet the group had not reached its limit."""
+    with start_one(Policy(limits=SMALL)) as kernel:
+        monkeypatch.setattr(groups.Group, "robbed", lambda group: True)
+        assert kernel.provisioner.death().status == "infrastructure"
+        monkeypatch.setattr(groups.Group, "out_of_memory", lambda group: True)
+        assert kernel.provisioner.death().status == "memory"
