@@ -217,6 +217,7 @@ def _sign(finding: Any, names: dict[str, str]) -> str:
 def _plain(message: str, names: dict[str, str]) -> str:
     """The first sentence of a fault with the stub's names, and without numbers."""
     line = re.sub(r"`[^`]*`", "it", message.partition("\n")[0])
+    line = re.sub(r"(?<=^A thread uses ).*", "an index outside of its array", line)
     line = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), line)
     return re.sub(r"-?\b(?:0x[0-9a-f]+|\d+)\b", "#", line)
 

@@ -35,9 +35,9 @@ FAST = [
 ]
 # As written: no load may be moved, merged or split before it is counted.
 TRACE = ["-O0", "-fsanitize=thread", "-DLABS_TRACE", "-fno-builtin"]
-GCC_TRACE = ["--param", "tsan-distinguish-volatile=1", "-fno-tree-sra"]
+GCC_TRACE = ["--param", "tsan-distinguish-volatile=1", "-fno-tree-sra", "-fsanitize=bounds"]
 # Our atomics are told of by themselves; a read before a write counts too.
-CLANG_TRACE = [
+CLANG_TRACE = ["-fsanitize=array-bounds"] + [
     part
     for name in ("instrument-read-before-write=1", "instrument-atomics=0", "distinguish-volatile=1")
     for part in ("-mllvm", f"-tsan-{name}")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from labs_lib.cuda.errors import KernelFault
+from labs_lib.cuda.indices import array_at
 from labs_lib.cuda.layout import SHARED
 from labs_lib.cuda.lines import lines_of
+from labs_lib.cuda.rewrite import rewrite
 
 KINDS = [
     "none", "timeout", "wild-pointer", "stack-overflow", "division-by-zero", "illegal", "stopped",
     "barrier", "warp-barrier", "shared-memory", "out-of-bounds", "guard", "mask", "start",
-    "misaligned",
+    "misaligned", "index",
 ]  # fmt: skip
 SHARED_MEMORY = "shared memory"
 
@@ -36,7 +39,8 @@ def explain(report, code: int, regions, library: Path, source: str, trace: bool)
     touched = _touched(regions, int(fault["region"]), int(fault["offset"]))
     if kind == "wild-pointer" and int(fault["region"]) >= 0:
         kind = "out-of-bounds"
-    text = _WORDS[kind](fault, touched)
+    text = _index(fault, source) if kind == "index" else _WORDS[kind](fault, touched)
+    kind = "out-of-bounds" if kind == "index" else kind
     unknown = kind in ("start", "guard")
     thread, block = (None, None) if unknown else (places(fault["at"]))
     where = [] if unknown else [f"thread {thread}", f"block {block}"]
@@ -85,20 +89,37 @@ def _touched(regions, index: int, offset: int) -> Element:
 
 def _timeout(f, where) -> str:
     return (
-        "The kernel used up its time and was stopped. Look for a loop that never ends "
+        "The kernel used up its time and was stopped. Look for a loop that never ends, or for a "
+        "write by a pointer past an array of the thread's own, which may hit the loop's counter "
         "(LABS_CUDA_SECONDS allows more)."
     )
 
 
 def _bounds(f, where) -> str:
     verb = "writes" if f["write"] else "reads"
-    name, at, count = where
-    if not name:
+    if not where.name:
         return _wild(f, where)
-    if name == SHARED_MEMORY:
+    if where.name == SHARED_MEMORY:
         return f"A thread {verb} outside of its shared arrays."
+    return f"A thread {verb} {_beyond(where)}"
+
+
+def _beyond(element: Element) -> str:
+    name, at, count = element
     how = f"{-at} before its start" if at < 0 else f"{at - count + 1} past its last element"
-    return f"A thread {verb} {name}[{at}], {how} ({name} has {count} elements)."
+    return f"{name}[{at}], {how} ({name} has {count} elements)."
+
+
+def _index(f, source: str) -> str:
+    """The sentence for an index outside of an array that the kernel declares."""
+    kind = f["text"].decode(errors="replace")  # 'float [4][8]'
+    lengths = [int(n) for n in re.findall(r"\[(\d+)\]", kind)]
+    count = lengths[0] if lengths else 0
+    place = int(f["line"]), int(f["other_line"])
+    name = array_at(rewrite(source, trace=True), *place, len(lengths))
+    if not name:
+        return f"A thread uses index {int(f['offset'])} of an array that has {count} elements."
+    return f"A thread uses {_beyond(Element(name, int(f['offset']), count))}"
 
 
 def _wild(f, where) -> str:

@@ -15,7 +15,7 @@ from labs_lib.cuda.errors import BuildError, CompileError
 OPEN_ENDS = ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]
 if sys.platform == "darwin":
     OPEN_ENDS = ["-undefined", "dynamic_lookup"]
-_OURS = ("labs_", "__tsan_")
+_OURS = ("labs_", "__tsan_", "__ubsan_")
 _MISSING = re.compile(r"(?:(\d+): )?[^\n]*undefined reference to [`'‘]([^\n]*?)['’]\s*$", re.M)
 _GNU = re.compile(r"gcc versions later than (\d+)")
 

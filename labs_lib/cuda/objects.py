@@ -21,7 +21,7 @@ _MATH = (
     "sin sinh sqrt tan tanh tgamma trunc j0 j1 jn y0 y1 yn"
 )
 _ALLOWED = re.compile(
-    rf"(?:{'|'.join(_MATH.split())})[fl]?|labs_\w+|__tsan_\w+|memcpy|memset|l?l?abs"
+    rf"(?:{'|'.join(_MATH.split())})[fl]?|labs_\w+|__tsan_\w+|__ubsan_\w+|memcpy|memset|l?l?abs"
     r"|_GLOBAL_OFFSET_TABLE_|__dso_handle|__stack_chk_fail|__tls_get_addr|_ZTVN10__cxxabiv1\w+"
     r"|__cxa_(?:atexit|guard_acquire|guard_release|pure_virtual)|_ZdlPv\w*"
     # What g++'s own library does for numbers that no register holds.

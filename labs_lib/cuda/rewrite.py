@@ -6,6 +6,7 @@ No newline is added or removed, so the compiler's line numbers are the student's
 from __future__ import annotations
 
 from labs_lib.cuda.errors import CompileError
+from labs_lib.cuda.indices import free_rows
 from labs_lib.cuda.refused import refuse
 from labs_lib.cuda.structs import watched_structs
 from labs_lib.cuda.tokens import Token, closing, join, split, tokenize
@@ -29,7 +30,7 @@ def rewrite(source: str, *, trace: bool = False) -> str:
         elif token.text == "__noinline__":
             edits.append((token.start, token.end, "__attribute__((noinline))"))
     if trace:
-        edits += _loops(source, tokens) + watched_structs(tokens)
+        edits += _loops(source, tokens) + watched_structs(tokens) + free_rows(tokens)
     return apply(source, edits)
 
 

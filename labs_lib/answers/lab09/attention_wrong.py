@@ -269,6 +269,12 @@ PLACE = (
         "out begins with whatever was in its place. A variable without a value isn't zero.",
     ),
     Wrong(
+        "array_of_64",
+        with_edits(("out[128] = {}", "out[64] = {}")),
+        "An index leaves an array of the thread's own; what is written there hits other variables.\n"
+        "A row has up to 128 numbers, and weights for all n_k keys fit in no array.",
+    ),
+    Wrong(
         "adds_to_the_output",
         with_edits((STORE, STORE.replace("o[row * head_dim + i] =", "o[row * head_dim + i] +="))),
         "The result is added to what o held before, and nobody has promised that it held zeros.",

@@ -1,6 +1,7 @@
 // The whole runner as one translation unit: it is built once for each machine, on first use.
 #include "faults.cpp"
 
+#include "bounds.cpp"
 #include "block.cpp"
 #include "fast.cpp"
 #include "warp.cpp"
