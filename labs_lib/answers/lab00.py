@@ -25,6 +25,12 @@ ANSWERS = {
                 "row stand along the last axis.",
             ),
             Wrong(
+                "mean_along_axis_0",
+                lambda x: x.mean(dim=0),
+                "This is the mean of each column. dim=0 (with two axes the same as dim=-2) runs\n"
+                "down the rows; the numbers of one row stand along the last axis.",
+            ),
+            Wrong(
                 "axis_one",
                 lambda x: x.mean(dim=1),
                 "dim=1 is the last axis only where there are two. In a tensor of three axes it is\n"

@@ -64,7 +64,7 @@ def graded_text(item: Exercise, program: Any, run: dict[str, Any]) -> str:
     if item.kind == "choice" and isinstance(program, str):
         program = program.strip().lower()
     got = observe_all(item, program, int(run["seed"]))
-    if got[0].raised == "NotImplementedError":
+    if got[0].unwritten == item.called:
         return f"{item.name}\n{NOT_ATTEMPTED}"
     failed = all(one.raised for one in got)
     rules = rules_kept(item, program, int(run["seed"])) if item.rules and not failed else {}

@@ -72,6 +72,7 @@ def recognise_error(
 
 
 def _stops_at_none(observations: Sequence[Observation]) -> list[int]:
-    """The cases in which a program raises a TypeError that names None."""
+    """The cases in which a program raises an error that names None: it has no size, no method."""
     told = enumerate(observations)
-    return [i for i, one in told if one.raised == "TypeError" and "None" in one.message]
+    kinds = ("TypeError", "AttributeError")
+    return [i for i, one in told if one.raised in kinds and "None" in one.message]

@@ -20,6 +20,7 @@ import torch
 
 from ..exercises.kit import Case, Exercise
 from .limit import TooSlow, time_limit
+from .unwritten import calls_unwritten, is_stub
 
 CALL_SECONDS = 20.0
 _ENDED = ("TooSlow", "KeyboardInterrupt")
@@ -44,7 +45,8 @@ class Leaf:
 class Observation:
     """What one call did: its leaves by path, or what it raised, and which arguments it changed.
 
-    `details` are lines to show beside a difference; they are never compared.
+    `details` are lines to show beside a difference; they are never compared. `unwritten` names the
+    function whose stub ended the call: the program's own, or another that it calls.
     """
 
     leaves: Mapping[str, Leaf] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class Observation:
     message: str = ""
     changed: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
+    unwritten: str = ""
 
 
 def observe_all(exercise: Exercise, program: Any, seed: int) -> list[Observation]:
@@ -93,7 +96,7 @@ def observe(exercise: Exercise, program: Any, case: Case) -> Observation:
             leaves = flatten(returned)
             leaves |= _gradients(returned, sources) if case.grad else {}
     except BaseException as error:  # a student's sys.exit() must not end the notebook
-        return Observation(raised=type(error).__name__, message=_message(error))
+        return _stopped(exercise, error)
     return Observation(leaves=leaves, changed=_changed(before, labelled))
 
 
@@ -186,6 +189,15 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, 
         )
 
     return tuple(label for label, old in before.items() if not same(old, after[label]))
+
+
+def _stopped(exercise: Exercise, error: BaseException) -> Observation:
+    raised = type(error).__name__
+    if calls := calls_unwritten(error, exercise.called):
+        message = f"it calls {calls}, which is not written yet"
+        return Observation(raised=raised, message=message, unwritten=calls)
+    own = exercise.called if is_stub(error) else ""
+    return Observation(raised=raised, message=_message(error), unwritten=own)
 
 
 def _message(error: BaseException) -> str:

@@ -77,7 +77,7 @@ def judge(exercise: Exercise, program: Any, oracle: Oracle, source: str | None =
         return _verdict(exercise, FAIL, lines)
     value = _normalised(exercise, program)
     got = observe_all(exercise, value, VISIBLE_SEED)
-    if got[0].raised == "NotImplementedError":
+    if got[0].unwritten == exercise.called:
         return _verdict(exercise, NOT_ATTEMPTED, [_not_attempted(exercise)])
     want = oracle.judge(exercise, got)
     if isinstance(want, bool):
@@ -185,6 +185,8 @@ def _explain(
         says = mistake.says.split("\n") if mistake else [_plain_value(exercise, got)]
         return _verdict(exercise, FAIL, says, mistake.name if mistake else "")
     if got[index].raised and not want[index].raised:
+        if calls := got[index].unwritten:
+            return _verdict(exercise, ERROR, _calls_unwritten(exercise, calls))
         mistake = mistakes.recognise_error(exercise, got, index, oracle)
         says = mistake.says.split("\n") if mistake else undefined.told(exercise, got[index])
         where = f"in the case “{_case_name(exercise, index)}” {lines[0]}"
@@ -197,6 +199,8 @@ def _explain(
         ])  # fmt: skip
     mistake = mistakes.recognise(exercise, got, want, index, oracle)
     says = mistake.says.split("\n") if mistake else []
+    if lines[0].startswith("The "):  # whole sentences, which go on where the case is named
+        lines = ["the " + " ".join(lines).removeprefix("The ")]
     where = f"In the case “{_case_name(exercise, index)}”: {lines[0]}"
     more = [] if mistake else [*_estimated(want[index], got[index]), *_globals_used(program)]
     name = mistake.name if mistake else ""
@@ -262,6 +266,16 @@ def _not_attempted(exercise: Exercise) -> str:
     if exercise.is_program:
         return f"write {exercise.called} in the cell above, run that cell, then run this one"
     return f"give {exercise.called} a value in the cell above, run that cell, then run this one"
+
+
+def _calls_unwritten(exercise: Exercise, name: str) -> list[str]:
+    if name == exercise.called:
+        return [f"a line `raise NotImplementedError` is still in {name}"]
+    kind = "class" if f"class {exercise.called}" in exercise.stub else "function"
+    return [
+        f"your {kind} calls {name}, which is not written yet",
+        "write that in its own cell, run that cell, then run this one",
+    ]
 
 
 def _globals_used(program: Any) -> list[str]:

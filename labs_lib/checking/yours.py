@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from ..exercises import exercise
 from ..nbval_plugin import VARIABLE as UNDER_NBVAL
 from . import progress
+from .unwritten import calls_unwritten, is_stub
 from .verdict import PASS, source_of
 
 
@@ -28,8 +29,9 @@ def yours(name: str) -> Generator[None]:
         yield
     except Exception as error:
         unwritten = isinstance(error, NameError) and error.name == called
-        if unwritten or isinstance(error, NotImplementedError):
-            print(f"write {called} first, then run this cell again")
+        if unwritten or is_stub(error):
+            missing = calls_unwritten(error, called) or called
+            print(f"write {missing} first, then run this cell again")
             return
         if os.environ.get(UNDER_NBVAL):
             raise

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
+from ..checking.unwritten import calls_unwritten, is_stub
 from ..plots.style import bare_figure, look, png
 from .rules import Misfit
 
@@ -61,9 +62,13 @@ def students_own() -> Generator[None]:
     """Where a student's function runs: its error is told as its own, save for a stub's."""
     try:
         yield
-    except NotImplementedError:
-        raise
     except Exception as error:
+        if calls := calls_unwritten(error):
+            raise OwnFunctionFailed(
+                f"Your function calls {calls}, which is not written yet."
+            ) from error
+        if is_stub(error):
+            raise
         raise OwnFunctionFailed(f"Your function raised {type(error).__name__}: {error}") from error
 
 

@@ -92,6 +92,12 @@ ATTENTION = Answer(
             "and may have another width.",
         ),
         Wrong(
+            "values_turned_over",
+            lambda q, k, v, mask=None: heads.weights_only(q, k, v, mask) @ v.mT,
+            "v is turned over. Column j of the weights belongs to key j, and row j of v is its\n"
+            "value: the two fit as they stand.",
+        ),
+        Wrong(
             "values_first",
             heads.values_first,
             "v stands before the weights. Row i of the weights belongs to query i and has one\n"
@@ -161,13 +167,19 @@ ATTENTION = Answer(
             "mask_inverted_with_nan",
             heads.with_weights(heads.inverted_with_nan),
             "The mask is read the other way round: this looks only where it may not. True means:\n"
-            "may attend. (A row that is all open is then all -inf, and so NaN.)",
+            "may attend. (A row that is all open is then left without a key, and so NaN.)",
         ),
         Wrong(
             "mask_always_there",
             heads.with_weights(heads.mask_always_there),
             "mask is None where none is given, and None is no tensor: it can't be turned round by\n"
             "~ or filled with. Without a mask every query sees every key.",
+        ),
+        Wrong(
+            "any_of_no_mask",
+            heads.with_weights(heads.any_of_no_mask),
+            "mask is None where none is given, and None is no tensor: it has no .any(), nor any\n"
+            "other method of one. Without a mask every query sees every key.",
         ),
         Wrong(
             "truth_of_a_mask",
@@ -280,7 +292,7 @@ ATTENTION = Answer(
         Wrong(
             "empty_row_is_nan",
             heads.with_weights(heads.fill(-math.inf)),
-            "Right, except for a query that may see nothing: a row of -inf alone gives 0/0, so\n"
+            "Right, except for a query that may see nothing: a row whose sum is 0 gives 0/0, so\n"
             "NaN. Such a query gets zeros here.",
         ),
         Wrong(
@@ -298,8 +310,8 @@ ATTENTION = Answer(
         Wrong(
             "nan_in_gradient",
             heads.with_weights(heads.nan_in_gradient),
-            "The output is right, but in the gradient there is NaN: a row of -inf alone went\n"
-            "through the softmax and was repaired afterwards. Keep it from getting there.",
+            "The output is right, but in the gradient there is NaN: a row without any key came\n"
+            "to 0/0 and was repaired afterwards. Keep it from getting there.",
         ),
         Wrong(
             "nan_hidden_in_output",

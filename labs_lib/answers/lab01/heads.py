@@ -111,6 +111,11 @@ def mask_always_there(scores, mask):
     return scores.masked_fill(~mask, -math.inf).softmax(-1)
 
 
+def any_of_no_mask(scores, mask):
+    blind = ~mask.any(dim=-1, keepdim=True)
+    return scores.masked_fill(~mask, -1e9).softmax(-1).masked_fill(blind, 0.0)
+
+
 def truth_of_a_mask(scores, mask):
     return (scores.masked_fill(~mask, -math.inf) if mask else scores).softmax(-1)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from textwrap import fill
 
 import numpy as np
 import torch
@@ -45,6 +47,58 @@ def _mask_by_rows(seq_q: int, seq_k: int | None = None, device=None) -> torch.Te
     return torch.tensor([[True] * n + [False] * (seq_k - n) for n in seen], device=device)
 
 
+WIDTH = 86  # of a line of a sentence
+
+_KINDS = {
+    "zeros_and_ones": (
+        lambda mask: mask.float(),
+        "these are the numbers 0 and 1. A bool mask holds True and False; torch adds a mask of "
+        "numbers to the scores, so that nothing is cut.",
+    ),
+    "integers": (
+        lambda mask: mask.long(),
+        "these are whole numbers. ~ turns a 1 into -2; make it bool.",
+    ),
+    "short_integers": (
+        lambda mask: mask.int(),
+        "these are whole numbers. ~ turns a 1 into -2; make it bool.",
+    ),
+    "lists": (lambda mask: mask.tolist(), "these are lists; asked is a tensor."),
+}
+_FROM_QUERY_0 = (
+    "And the pattern is right only for as many queries as keys: with more keys than queries, "
+    "the queries are the newest tokens, and the last one sees every key."
+)
+_NEVER_EMPTY = (
+    "And the pattern is wrong for more queries than keys: the last query sees every key, each "
+    "one before it sees one less, and so the first see nothing."
+)
+
+
+def _patterns():
+    """Each kind of thing that is no bool tensor, with a pattern that is right, or nearly."""
+    for kind, (made, words) in _KINDS.items():
+        begun = words[0].upper() + words[1:]
+        pattern = partial(_of_kind, made)
+        yield Wrong(
+            f"{kind}_from_query_0",
+            pattern(lambda n, m: _compare(n, m, 0)),
+            fill(f"{begun} {_FROM_QUERY_0}", WIDTH),
+        )
+        yield Wrong(
+            f"{kind}_never_empty",
+            pattern(lambda n, m: _compare(n, m, max(m - n, 0))),
+            fill(f"{begun} {_NEVER_EMPTY}", WIDTH),
+        )
+        yield Wrong(kind, pattern(causal_mask), fill(f"The pattern is right but {words}", WIDTH))
+
+
+def _of_kind(made, rule):
+    return _sized(lambda n, m: made(rule(n, m)))
+
+
+_PATTERNS = tuple(_patterns())
+
 MASK = Answer(
     reference=causal_mask,
     wrong=(
@@ -78,32 +132,24 @@ MASK = Answer(
             "0, the oldest query; it should have the fewest keys.",
         ),
         Wrong(
+            "upper_from_query_0",
+            _sized(lambda n, m: torch.ones(n, m, dtype=torch.bool).triu()),
+            "This is the other triangle: a token sees itself and what comes after it. And it\n"
+            "counts the queries from token 0; with more keys they are the newest tokens.",
+        ),
+        Wrong(
+            "inverted_from_query_0",
+            _sized(lambda n, m: ~_compare(n, m, 0)),
+            "True and False have changed places: a token sees only what comes after it. And it\n"
+            "counts the queries from token 0; with more keys they are the newest tokens.",
+        ),
+        Wrong(
             "additive",
             _sized(_additive),
             "This is the additive form, 0 and -inf, which is added to the scores. A mask in this\n"
             "course is bool and says True or False.",
         ),
-        Wrong(
-            "zeros_and_ones",
-            _sized(lambda n, m: causal_mask(n, m).float()),
-            "The pattern is right but these are the numbers 0 and 1. A bool mask holds True and\n"
-            "False; torch adds a mask of numbers to the scores, so that nothing is cut.",
-        ),
-        Wrong(
-            "integers",
-            _sized(lambda n, m: causal_mask(n, m).long()),
-            "The pattern is right but these are whole numbers. ~ turns a 1 into -2; make it bool.",
-        ),
-        Wrong(
-            "short_integers",
-            _sized(lambda n, m: causal_mask(n, m).int()),
-            "The pattern is right but these are whole numbers. ~ turns a 1 into -2; make it bool.",
-        ),
-        Wrong(
-            "lists",
-            _sized(lambda n, m: causal_mask(n, m).tolist()),
-            "The pattern is right but these are lists; asked is a tensor.",
-        ),
+        *_PATTERNS,
         Wrong(
             "keys_in_rows",
             _sized(lambda n, m: torch.arange(n)[None, :] <= torch.arange(m)[:, None]),

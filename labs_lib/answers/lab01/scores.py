@@ -218,6 +218,30 @@ SCORES = Answer(
             "the queries answer. Row i belongs to query i.",
         ),
         Wrong(
+            "queries_turned_over",
+            lambda q, k: q.mT @ k / math.sqrt(q.shape[-1]),
+            "q was turned over; it is the keys that have to become columns. A row of q is a\n"
+            "query, and stays a row.",
+        ),
+        Wrong(
+            "queries_turned_over_no_scale",
+            lambda q, k: q.mT @ k,
+            "q was turned over; it is the keys that have to become columns. And the scale is\n"
+            "missing too.",
+        ),
+        Wrong(
+            "turned_keys_in_front",
+            lambda q, k: k.mT @ q / math.sqrt(q.shape[-1]),
+            "The keys are turned over but stand in front, so columns of k meet columns of q.\n"
+            "Row i of the scores belongs to query i: q comes first.",
+        ),
+        Wrong(
+            "turned_keys_in_front_no_scale",
+            lambda q, k: k.mT @ q,
+            "The keys are turned over but stand in front, so columns of k meet columns of q. q\n"
+            "comes first; and the scale is missing too.",
+        ),
+        Wrong(
             "queries_only",
             lambda q, k: _dots(q, q) / math.sqrt(q.shape[-1]),
             "The queries are compared with themselves; k takes no part. It goes unnoticed only\n"
