@@ -105,7 +105,8 @@ def _signature(tokens: list[Token], at: int, aliases: dict[str, str]) -> Signatu
         if i < len(tokens) and tokens[i].text == "(" and tokens[i - 1].text in WITH_ARGUMENTS:
             i = closing(tokens, i) + 1
     if i >= len(tokens):
-        raise CompileError("a __global__ function has no parameter list", line=tokens[at].line)
+        line = tokens[at].line
+        raise CompileError(f"line {line}: a __global__ function has no parameter list", line=line)
     end = closing(tokens, i)
     if end + 1 >= len(tokens) or tokens[end + 1].text != "{":
         return None
@@ -157,7 +158,11 @@ def _parameter(piece: list[Token], number: int, aliases: dict[str, str]) -> Para
     first_star = words.index("*") if "*" in words else len(words)
     const = "const" in words[:first_star] or (not stars)
     if stars > 1:
-        raise CompileError(f"{name} is a pointer to pointers; a kernel takes tensors and scalars.")
+        line = piece[0].line
+        raise CompileError(
+            f"line {line}: {name} is a pointer to pointers; a kernel takes tensors and scalars.",
+            line=line,
+        )
     return Parameter(name, kind, bool(stars), const)
 
 

@@ -106,3 +106,15 @@ def test_shared_memory_with_an_initial_value_is_refused():
 def test_a_source_without_a_kernel_says_what_a_kernel_is():
     with pytest.raises(CompileError, match="__global__"):
         find_kernels("void f(float* x) {}")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\n__global__ void k(\n    float** x) {}", "line 3: x is a pointer to pointers"),
+        ("\n__global__ void k", "line 2: a __global__ function has no parameter list"),
+    ],
+)
+def test_what_is_no_kernels_signature_is_told_with_its_line(text, words):
+    with pytest.raises(CompileError, match=words):
+        find_kernels(text)
