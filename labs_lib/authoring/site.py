@@ -41,8 +41,10 @@ def build(folder: Path) -> list[Path]:
 
     Raises:
         UsageError: if a lab's solution notebook isn't there or isn't that of its source, or the
-            folder holds something else than a site.
+            folder is a file or holds something else than a site.
     """
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file; name an empty folder.")
     if folder.exists() and any(folder.iterdir()) and not (folder / "assets/site.js").exists():
         raise UsageError(f"{folder} holds something else than a site; name an empty folder.")
     shutil.rmtree(folder, ignore_errors=True)

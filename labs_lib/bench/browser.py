@@ -26,6 +26,7 @@ import nbformat
 from labs_lib.bench.rows import Unavailable
 from labs_lib.workbook.start import environment
 
+START_S = 60.0
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -175,8 +176,8 @@ def _environment(folder: Path) -> dict[str, str]:
     return kept | {"LABS_STATE": str(folder / ".labs")}
 
 
-def _wait_for(url: str, server: subprocess.Popen, log: Path, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
+def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
+    end = time.monotonic() + START_S
     while time.monotonic() < end and server.poll() is None:
         try:
             urllib.request.urlopen(url, timeout=5).close()

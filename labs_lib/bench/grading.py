@@ -246,7 +246,7 @@ def _call(folder: Path, *words: str) -> str:
 
 def _processor() -> float:
     """Seconds of the processor of this process, and of all below it, running or gone."""
-    own, gone = (resource.getrusage(who) for who in (0, resource.RUSAGE_CHILDREN))
+    own, gone = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     total = own.ru_utime + own.ru_stime + gone.ru_utime + gone.ru_stime
     for process in psutil.Process().children(recursive=True):
         try:

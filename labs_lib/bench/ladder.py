@@ -17,6 +17,7 @@ from labs_lib.cuda.rung import Rung
 from labs_lib.cuda.trials import Trial, trial
 from labs_lib.withheld import Withheld
 
+REPEATS, WARM_UP = 15, 3
 Timer = Callable[[Callable[[], object]], float]
 
 SIZES = {
@@ -140,13 +141,13 @@ def moved(case: Trial) -> float:
     return float(sum(t.numel() * t.element_size() for t in tensors))
 
 
-def event_seconds(run: Callable[[], object], *, repeats: int = 15, warm_up: int = 3) -> float:
+def event_seconds(run: Callable[[], object]) -> float:
     """The median time of a call on the GPU's own clock, with a cold L2 cache."""
-    for _ in range(warm_up):
+    for _ in range(WARM_UP):
         run()
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     times = []
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         flush.zero_()
         torch.cuda._sleep(20_000_000)  # the queue is full before the clock starts

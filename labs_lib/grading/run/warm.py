@@ -35,9 +35,9 @@ class Warm:
     cold. Everything ends with `close`, and with the process that made it.
     """
 
-    def __init__(self, policy: Policy | None = None) -> None:
-        self.python = Path((policy or Policy()).python)
-        self.nursery = Nursery(self.python) if possible(policy) else None
+    def __init__(self) -> None:
+        self.python = Policy().python
+        self.nursery = Nursery(self.python) if possible() else None
         self._nurseries = 1
         self.folder = Path(tempfile.mkdtemp(prefix="labs-warm-", dir=_short()))
         self.socket = self.folder / "runs"
