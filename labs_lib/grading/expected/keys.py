@@ -19,6 +19,7 @@ from .ready import ReadySet, take
 from .rounding import PlacesError
 
 SEEDS_TRIED = 5
+AT_A_TIME = 2  # places are chosen for one lab alone, while the solution of another one runs
 _NO_KEY = (KeyError, ValueError, TypeError, AttributeError, IndexError)  # of a damaged set
 
 
@@ -36,11 +37,10 @@ class Keys:
         level: str | None = None,
         *,
         warm: Callable[[], Warm | None] = lambda: None,
-        workers: int = 2,
     ) -> None:
         """Raises UsageError where the fence that is insisted on can't be had."""
         self.folder, self.limits, self.level, self._warm = folder, limits, level, warm
-        self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="key")
+        self._pool = ThreadPoolExecutor(max_workers=AT_A_TIME, thread_name_prefix="key")
         self._made: dict[str, Future[Key]] = {}
         self._lock = threading.Lock()
         try:
