@@ -37,7 +37,7 @@ def _magic(shell):
             module = _module(cell, check_arch(arch), traced)
             ready = [n for n in module if module.signatures[n].ready and only in (None, n)]
             if only and not ready:
-                raise CompileError(f"there is no kernel called {only} in the cell")
+                raise _not_there(only, module)
             _refuse_taken(shell, ready)
         except CudaError as problem:
             raise quiet(problem) from None
@@ -48,6 +48,18 @@ def _magic(shell):
             shell.push({name: module})
 
     return cuda
+
+
+def _not_there(name: str, module: Module) -> CompileError:
+    """The error for `--only` with a kernel that the cell lacks, or that is a template."""
+    if name in module:
+        return CompileError(
+            f"{name} is a template, so it is no name by itself; keep the module by a name of its "
+            f'own, as in `%%cuda kernels`, and choose kernels["{name}<...>"]'
+        )
+    return CompileError(
+        f"there is no kernel called {name} in the cell; there are: {', '.join(module)}"
+    )
 
 
 def _print_remarks(module: Module, ready: Iterable[str]) -> None:

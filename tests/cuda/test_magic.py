@@ -56,6 +56,14 @@ def test_an_option_without_a_value_is_told(shell, capsys):
     assert "--arch sm_90" in capsys.readouterr().out
 
 
+def test_only_with_a_template_or_an_unknown_name_says_what_to_do(shell, capsys):
+    text = CELL + "template <int N> __global__ void wide(float* x) { x[0] = N; }"
+    for name, way in (("wide", 'choose kernels["wide<...>"]'), ("three", "there are: one, two, ")):
+        assert not shell.run_cell(f"%%cuda --only {name}\n{text}").success
+        shown = capsys.readouterr()
+        assert way in shown.out + shown.err
+
+
 def test_a_cell_that_fails_leaves_no_older_kernel_bound(shell, capsys):
     for broken in ("__global__ void one(float* x) { x[0] = y; }", "void one(float* x) {}",
                    "__global__ one(float* x) { x[0] = 1; }", "__global__ void one("):  # fmt: skip
