@@ -15,8 +15,8 @@ QUARTER_VOCAB = Answer(
         Wrong(
             "places_forgotten",
             36_864,
-            "The table has 36,864 rows when attention is a quarter, and 1,024 of them are places.\n"
-            "How many are left for tokens?",
+            "That is how many rows there are when attention is a quarter, and 1,024 of them are\n"
+            "places. How many are left for tokens?",
         ),
         Wrong(
             "untied",
@@ -64,7 +64,7 @@ QUARTER_VOCAB = Answer(
         Wrong(
             "two_tables_of_places",
             34_816,
-            "The places were taken off twice. They are 1,024 of the 36,864 rows, once.",
+            "The places were taken off twice. They are 1,024 of the rows, once.",
         ),
         *(
             Wrong(
