@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -30,8 +32,10 @@ def forms(item):
     )
 
 
+@cache
 def shipped():
-    """The texts of a handout that withholds every lab."""
+    """The texts of a handout that withholds every lab, by their names."""
+    found = {}
     files = [home() / name for name in TOP_FILES]
     folders = (*TOP_FOLDERS, "notebooks", "labs_lib")
     files += [path for name in folders for path in (home() / name).rglob("*")]
@@ -39,14 +43,15 @@ def shipped():
         parts = path.relative_to(home()).parts
         kept_back = parts[:1] == ("labs_lib",) and parts[1] in ("answers", "bench", *GRADERS_ROOMS)
         if path.is_file() and path.suffix in TEXT and not kept_back:
-            yield "/".join(parts), path.read_text(encoding="utf-8")
+            found["/".join(parts)] = path.read_text(encoding="utf-8")
+    return found
 
 
 @pytest.mark.parametrize("item", ASKED, ids=lambda item: item.name)
 def test_no_text_of_a_handout_holds_a_number_that_is_asked(item):
     pattern = re.compile(forms(item))
     assert pattern.search(f"({answer(item.name).reference:.{item.decimals or 0}f})")
-    assert not [name for name, text in shipped() if pattern.search(text)]
+    assert not [name for name, text in shipped().items() if pattern.search(text)]
 
 
 @pytest.mark.parametrize("item", ASKED, ids=lambda item: item.name)
@@ -54,5 +59,5 @@ def test_no_sentence_about_a_mistake_holds_the_number_and_outputs_store_only_has
     pattern = re.compile(forms(item))
     told = [wrong.says for wrong in answer(item.name).wrong] + [item.stub, *item.hints]
     assert not [text for text in told if pattern.search(text)]
-    entries, _ = pack([item], LiveOracle(), answer)
+    entries, _ = pack([item], LiveOracle(), lambda name: replace(answer(name), wrong=()))
     assert not pattern.search(entries) and json.loads(entries)
