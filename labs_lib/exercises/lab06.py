@@ -10,7 +10,7 @@ LAB = Lab(
     number=6,
     slug="what_heads_learn",
     title="What heads learn",
-    minutes=120,
+    minutes=135,
     question=(
         "Nobody tells a head what to look for. What do the heads of two trained models do, and "
         "how many of them can go before anyone notices?"
@@ -136,8 +136,8 @@ def head_importance(loss_of, examples, n_head):
         call=cases.call_importance,
         axes=("n_head",),
         hints=(
-            "Make a gate of ones with requires_grad=True, ask for the loss of one example, and\n"
-            "let autograd say how it depends on the gate.",
+            "No gate is moved: make a gate of ones with requires_grad=True, ask for the loss of\n"
+            "one example, and let autograd say how it depends on the gate.",
             "In the example the plain mean of 0.3 and -0.3 is 0. Where does the absolute value\n"
             "have to stand?",
             "torch.autograd.grad(loss, gate) returns a tuple with one slope and adds nothing up.\n"
@@ -156,7 +156,8 @@ def prune(W_Q, W_K, W_V, W_O, n_head, gone):
     that stay keep their order. The smaller layer answers as the whole one does with these heads
     silent.
 
-    n_head = 3 with head_dim 1: W_Q = [[1., 2., 3.]] without head 1  ->  [[1., 3.]]
+    n_head = 3 with head_dim 2: W_Q = [[1., 2., 3., 4., 5., 6.]]
+    without head 1  ->  [[1., 2., 5., 6.]]
     """
     raise NotImplementedError
 ''',
@@ -178,8 +179,9 @@ def quantise_int8(x, axis=None):
     """x [tokens, channels] as int8 and a scale, so that x is about q * scale: the tuple (q, scale).
 
     The largest size that a scale covers becomes 127 (or -127); q is rounded to the nearest whole
-    number. axis None: one scale for all, a scalar. axis 0: one for each token, [tokens, 1]. axis 1:
-    one for each channel, [1, channels]. Where all numbers are 0 the scale is 1.
+    number. axis None: one scale for all, a scalar. axis names the axis that stays: 0 for a scale
+    of each token, [tokens, 1]; 1 for a scale of each channel, [1, channels]. Where all numbers are
+    0 the scale is 1.
 
     [[1.2, -254.], [100., 3.]]  ->  q = [[1, -127], [50, 2]], scale = 2.
     """
@@ -188,8 +190,8 @@ def quantise_int8(x, axis=None):
         cases=cases.int8_cases,
         hints=(
             "Sizes are absolute values. If the largest size becomes 127, what is one step worth?",
-            "A scale for each channel covers all tokens: the axis of the tokens disappears.\n"
-            "amax(..., keepdim=True) keeps a 1 in its place, so that it broadcasts.",
+            "A scale for each channel covers all tokens: the axis of the tokens goes, and axis=1\n"
+            "stays. amax(..., keepdim=True) keeps a 1 in its place, so that it broadcasts.",
             "Round first, then .to(torch.int8): the conversion alone cuts decimals off. For the\n"
             "zeros, put 1 where the scale is 0 before you divide.",
         ),

@@ -50,6 +50,13 @@ def test_a_check_prints_no_line_that_a_notebook_breaks_within_a_word(capsys):
     assert all(len(line) <= 92 for line in lines)
 
 
+def test_a_sentence_behind_the_name_of_a_case_goes_on_as_one(capsys):
+    check("lab05.concat_heads", lambda heads: heads.transpose(1, 2).flatten(2).detach())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("  In the case “gradients”: the gradient is lost on the way. For")
+    assert lines[2].startswith("    ") and "no_grad()" in f"{lines[2]} {lines[3]}"
+
+
 def test_under_nbval_a_check_that_is_not_pass_raises(monkeypatch, capsys):
     monkeypatch.setenv("LABS_NBVAL", "1")
     check(MEAN, lambda x: x.mean(-1))

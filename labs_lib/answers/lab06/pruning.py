@@ -79,6 +79,17 @@ def _numbers_only(W_Q, W_K, W_V, W_O, n_head, gone):
     return W_Q[:, left], W_K[:, left], W_V[:, left], W_O[left]
 
 
+def _one_column_a_head(W_Q, W_K, W_V, W_O, n_head, gone):
+    left = _left(n_head, gone)
+    return W_Q[:, left], W_K[:, left], W_V[:, left], W_O[left]
+
+
+def _width_from_d_model(W_Q, W_K, W_V, W_O, n_head, gone):
+    width = W_Q.shape[0] // n_head
+    left = [c for h in _left(n_head, gone) for c in range(h * width, (h + 1) * width)]
+    return W_Q[:, left], W_K[:, left], W_V[:, left], W_O[left]
+
+
 PRUNE = Answer(
     reference=silencing.prune,
     wrong=(
@@ -137,6 +148,18 @@ PRUNE = Answer(
             "single_columns",
             _numbers_only,
             "Single columns went, those with the heads' numbers. A head has head_dim columns.",
+        ),
+        Wrong(
+            "one_column_a_head",
+            _one_column_a_head,
+            "What is left has one column for each head that stays: W[:, keep] takes columns, not\n"
+            "heads. A head has head_dim of them; give the heads an axis of their own first.",
+        ),
+        Wrong(
+            "width_from_d_model",
+            _width_from_d_model,
+            "head_dim is taken from the rows of W_Q, d_model // n_head. The columns say how wide\n"
+            "the heads are, n_head * head_dim, and that needn't be d_model.",
         ),
         Wrong(
             "one_after_another",

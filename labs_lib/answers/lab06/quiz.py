@@ -23,7 +23,9 @@ QUIZ = {
         "Equal weights, equal outputs, equal gradients: the step is the same for both. Only a\n"
         "difference can grow, so the random start is what sorts the heads.",
         a="Which of the two should take which niche? Nothing tells them apart.",
-        b="Measured: their gradients are equal to each other, and no smaller than the others'.",
+        b="Measured: their gradients are equal to each other, among the others' at step 0 and a\n"
+        "little below at step 300. What shrinks alike never parts. Which heads do get smaller\n"
+        "gradients is what the experiment with half a head shows.",
         d="That would need a difference between them. Look at the largest one in your measurement.",
     ),
     "lab06.quiz_sink": _answer(
