@@ -66,6 +66,12 @@ def _reshaped(W_Q, W_K, W_V, W_O, n_head):
     return Q @ K.mT, V @ _rows(W_O, n_head)
 
 
+def _w_o_dealt_out(W_Q, W_K, W_V, W_O, n_head):
+    """Cuts W_O as if its rows went round the heads in turn."""
+    asks, _ = _pairs(W_Q, W_K, W_V, W_O, n_head)
+    return asks, _columns(W_V, n_head) @ W_O.unflatten(0, (-1, n_head)).transpose(0, 1)
+
+
 def _divided_by_the_sum(W_Q, W_K, W_V, W_O, n_head):
     A, B = _pairs(W_Q, W_K, W_V, W_O, n_head)
     return norm(A[:, None] @ B.mT[None]) / (norm(A)[:, None] + norm(B))
@@ -227,6 +233,12 @@ COMPOSITION_SCORE = Answer(
             _columns_of_w_o,
             "W_O is cut into columns. A head's numbers go into W_O, so its part of it are rows:\n"
             "[head_dim, d_model].",
+        ),
+        Wrong(
+            "rows_of_w_o_dealt_out",
+            _scores(pairs=_w_o_dealt_out),
+            "Every n_head-th row of W_O went to a head. A head's rows stand together, head_dim of\n"
+            "them.",
         ),
         Wrong(
             "columns_dealt_out",

@@ -56,6 +56,10 @@ def _before_the_softmax(q, k, v, logits_of, tokens, silent):
     return _loss(logits_of(heads), tokens)
 
 
+def _not_scaled(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
+
+
 def _scores_forbidden(q, k, v, logits_of, tokens, silent):
     """Masks the silent heads' scores away, so that softmax spreads them over all places."""
     scores = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(~_causal(q, k), -1e9)
@@ -182,6 +186,11 @@ ABLATE_AND_COPY = Answer(
             _scores_forbidden,
             "All scores of the silent heads are a large negative number: equal scores again, so\n"
             "that softmax spreads them, over places still to come as well. Silence what comes out.",
+        ),
+        Wrong(
+            "scale_forgotten",
+            _with(attend=_not_scaled),
+            "The scores are not divided by the root of head_dim.",
         ),
         Wrong(
             "not_causal",

@@ -7,6 +7,7 @@ import torch
 from labs_lib.attention import induction
 
 from ..kit import Answer, Right, Wrong
+from .whole_text import WHOLE_TEXT
 
 
 def _copies(tokens):
@@ -165,6 +166,16 @@ def _includes_itself(weights, tokens, real=None):
     return _mean(_at(weights, key) * inside[:, None], real)
 
 
+def _itself_inside(weights, tokens, real=None):
+    """Finds each query itself, and leaves out those behind which the text ends."""
+    found = []
+    for b, row in enumerate(tokens.tolist()):
+        for i in range(len(row) - 1):
+            if real is None or real[b, i]:
+                found.append(weights[b, :, i, i + 1])
+    return torch.stack(found).mean(dim=0)
+
+
 def _loop(weights, tokens, real=None):
     batch, n_head, seq, _ = weights.shape
     found = [[] for _ in range(n_head)]
@@ -196,6 +207,11 @@ def _by_mask(weights, tokens, real=None):
     target = target * _counts(tokens, real)[..., None]
     return torch.einsum("bhqk,bqk->h", weights, target) / target.sum()
 
+
+FINDS_ITSELF = (
+    "The search for the same token begins at the query and finds the query: the place\n"
+    "after it can't be seen. Begin one place earlier."
+)
 
 INDUCTION_SCORE = Answer(
     reference=induction.induction_score,
@@ -267,12 +283,9 @@ INDUCTION_SCORE = Answer(
             _looks(lambda tokens: torch.arange(tokens.shape[1]).expand_as(tokens)),
             "This is the weight of each query on itself.",
         ),
-        Wrong(
-            "finds_itself",
-            _includes_itself,
-            "The search for the same token begins at the query and finds the query: the place\n"
-            "after it can't be seen. Begin one place earlier.",
-        ),
+        *WHOLE_TEXT,
+        Wrong("finds_itself", _includes_itself, FINDS_ITSELF),
+        Wrong("finds_itself_inside", _itself_inside, FINDS_ITSELF),
         Wrong(
             "half_a_sequence",
             _half_a_sequence,

@@ -47,17 +47,39 @@ def _by_cat(block, times):
 def _by_search(block, times):
     """Asks of each place whether the token before stood earlier and came before the same."""
     tokens = block.tile(times)
-    row = tokens[0].tolist()
-    copied = [
+    return tokens, _found_in(tokens[0].tolist())
+
+
+def _found_in(row):
+    found = (
         any(row[j - 1] == row[i - 1] and row[j] == row[i] for j in range(1, i))
         for i in range(len(row))
-    ]
-    return tokens, torch.tensor(copied)
+    )
+    return torch.tensor([*found])
 
 
 def _below_each_other(block, times):
     tokens = block.repeat(times, 1)
     return tokens, torch.arange(tokens.shape[1]) > block.shape[1]
+
+
+EACH_TOKEN_AGAIN = (
+    "Each token stands several times in a row: 7 7 3 3 5 5. The block as a whole is to\ncome again."
+)
+
+
+def _each_again(copied):
+    """Each token several times in a row, with the places that somebody finds in that."""
+
+    def program(block, times):
+        tokens = block.repeat_interleave(times, dim=1)
+        return tokens, copied(tokens, block.shape[1], times)
+
+    return program
+
+
+def _from_place(first):
+    return lambda tokens, period, times: torch.arange(tokens.shape[1]) >= first(period)
 
 
 REPEATED_SEQUENCE = Answer(
@@ -120,8 +142,27 @@ REPEATED_SEQUENCE = Answer(
         Wrong(
             "each_token_again",
             _tokens(lambda block, times: block.repeat_interleave(times, dim=1)),
-            "Each token stands several times in a row: 7 7 3 3 5 5. The block as a whole is to\n"
-            "come again.",
+            EACH_TOKEN_AGAIN,
+        ),
+        Wrong(
+            "each_token_again_from_the_second_copy",
+            _each_again(_from_place(lambda period: period)),
+            EACH_TOKEN_AGAIN,
+        ),
+        Wrong(
+            "each_token_again_from_the_second_place",
+            _each_again(_from_place(lambda period: 1)),
+            EACH_TOKEN_AGAIN,
+        ),
+        Wrong(
+            "each_token_again_but_the_first_of_its_kind",
+            _each_again(lambda tokens, period, times: torch.arange(tokens.shape[1]) % times > 0),
+            EACH_TOKEN_AGAIN,
+        ),
+        Wrong(
+            "each_token_again_and_searched",
+            _each_again(lambda tokens, period, times: _found_in(tokens[0].tolist())),
+            EACH_TOKEN_AGAIN,
         ),
         Wrong(
             "more_texts",

@@ -96,8 +96,8 @@ def _rolled(k, own):
 
 
 SHARES_FIT_NOWHERE = (
-    "own has one number for each head, and is lined up with the numbers or the places of k: the\n"
-    "last axes meet first. It needs more axes behind its own."
+    "own has one number for each head, and meets the numbers or the places of k: the last axes\n"
+    "meet first. Heads are axis 1, so two axes have to stand behind that of own."
 )
 
 SMEAR_KEYS = Answer(
