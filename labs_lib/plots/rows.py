@@ -58,7 +58,7 @@ def weights_row(
 
 
 def split_bar(d_model: int, n_head: int, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """Draw a token's d_model numbers as a bar cut into n_head heads; what is left over is hatched.
+    """Draw a query's d_model numbers as a bar cut into n_head heads; the rest is hatched.
 
     Works for every pair from 1 up, also one where n_head doesn't divide d_model.
     """
@@ -84,7 +84,7 @@ def split_bar(d_model: int, n_head: int, *, title: str = "", ax: Axes | None = N
         ax.set_ylim(-0.5, 0.9 if left else 0.5)
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
-        ax.set_xlabel(f"the {d_model} numbers of one token; the number in a block is its head")
+        ax.set_xlabel(f"the {d_model} numbers of one query; the number in a block is its head")
         ax.set_title(
             title or f"{n_head} heads of {head_dim}" + (f", {left} left over" * bool(left))
         )

@@ -3,7 +3,7 @@
 explorer.py        what the browser computes by itself: settings, a student's function, a still
 front/             its JavaScript, a module for each explorer
 knobs.py, rules.py, still.py   the controls; what doesn't fit; the picture where no browser is
-tour.py            lab 00: a width cut into heads
+tour.py            lab 00: a query's numbers, shared out among heads
 attention_row.py   lab 01: move the query, a key, the mask and the scale; watch one row of weights
 head_split.py      lab 02: where each head lies in memory
 fused_slices.py    lab 03: the wide projection matrix, cut by head

@@ -15,7 +15,7 @@ from traitlets import List, Unicode
 
 from . import front
 from .knobs import Knob
-from .rules import pair_rule
+from .rules import Misfit, pair_rule
 from .still import Draw, Rule, Still, raised
 
 Ask = Callable[..., Mapping[str, Any] | None]
@@ -67,7 +67,8 @@ class Explorer(anywidget.AnyWidget):
     ) -> None:
         self.names = tuple(knob.name for knob in knobs)
         self.script, self.draw, self._ask, self._follow = script, draw, ask, dict(follow or {})
-        self._rules = (pair_rule, *rules)
+        edges = {knob.name: (knob.spec.get("low"), knob.spec.get("high")) for knob in knobs}
+        self._rules = tuple(_offering_within(rule, edges) for rule in (pair_rule, *rules))
         self._size, self._still, self._plays = size, None, frozenset(plays)
         self.add_traits(**{knob.name: knob.trait() for knob in knobs})
         own = self._answer({knob.name: knob.value for knob in knobs})
@@ -117,9 +118,7 @@ class Explorer(anywidget.AnyWidget):
     def offers(self) -> tuple[tuple[str, int], ...]:
         """The nearest legal settings, as (control, value), of an illegal one."""
         misfit = self.still.misfit
-        edges = {spec["name"]: (spec.get("low"), spec.get("high")) for spec in self.knobs}
-        found = misfit.offers if misfit else ()
-        return tuple((name, v) for name, v in found if edges[name][0] <= v <= edges[name][1])
+        return misfit.offers if misfit else ()
 
     @property
     def failed(self) -> bool:
@@ -173,3 +172,13 @@ class Explorer(anywidget.AnyWidget):
         shown = super()._repr_mimebundle_(**options) or {}
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
         return {**data, "text/plain": repr(self), "image/png": self.picture}, metadata
+
+
+def _offering_within(rule: Rule, edges: Mapping[str, tuple[Any, Any]]) -> Rule:
+    """The rule, with no way out that lies beyond a control."""
+
+    def kept(values: Mapping[str, Any]) -> Misfit | None:
+        misfit = rule(values)
+        return None if misfit is None else misfit.within(edges)
+
+    return kept

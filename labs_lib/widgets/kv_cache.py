@@ -75,10 +75,7 @@ def rotary_rule(values: Mapping[str, Any]) -> Misfit | None:
     rotary = values["rotary"]
     if rotary % 2 == 0:
         return None
-    why = (
-        f"rotary={rotary} is odd, and positions turn numbers in pairs; "
-        f"{rotary - 1} and {rotary + 1} would do"
-    )
+    why = f"rotary={rotary} is odd, and positions turn numbers in pairs"
     offers = (("rotary", rotary - 1), ("rotary", rotary + 1))
     label = f"the {rotary} numbers of a rotary key, in two halves"
     return Misfit(why, offers, rotary, 2, "One number has no partner", label)

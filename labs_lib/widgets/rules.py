@@ -6,7 +6,7 @@ front/rules.mjs says the same in the browser; a test holds the two together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -25,6 +25,21 @@ class Misfit:
     parts: int
     title: str
     label: str = ""
+
+    @property
+    def told(self) -> str:
+        """Why it doesn't fit, and the ways out: "…; d_model=768 or 780 would do, or n_head=11"."""
+        ways: dict[str, list[str]] = {}
+        for name, value in self.offers:
+            ways.setdefault(name, []).append(str(value))
+        first, *others = [f"{name}={' or '.join(values)}" for name, values in ways.items()] or [""]
+        return ", or ".join([f"{self.why}; {first} would do", *others]) if first else self.why
+
+    def within(self, edges: Mapping[str, tuple[Any, Any]]) -> Misfit:
+        """The same with only those ways out that the controls, from lowest to highest, can take."""
+        lowest = {name: low for name, (low, _) in edges.items() if low is not None}
+        taken = [(n, v) for n, v in self.offers if n in lowest and lowest[n] <= v <= edges[n][1]]
+        return replace(self, offers=tuple(taken))
 
     def draw(self, figure: Figure) -> None:
         """Draw the width, its parts, and what is left over."""
@@ -63,5 +78,5 @@ def _refused(d_model: int, n_head: int, n_kv_head: int | None = None) -> str | N
     try:
         AttentionConfig(d_model, n_head, n_head if n_kv_head is None else n_kv_head)
     except ValueError as error:
-        return str(error)
+        return str(error).partition(";")[0]  # its own ways out may lie beyond a control
     return None

@@ -45,7 +45,7 @@ class Still:
             if self.misfit is None:
                 return str(draw(self.figure, **values))
             self.misfit.draw(self.figure)
-            return f"Not allowed: {self.misfit.why}."
+            return f"Not allowed: {self.misfit.told}."
         except Exception as error:  # a student's function may raise anything
             self.failed = True
             self.figure.clear()

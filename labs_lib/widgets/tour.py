@@ -1,4 +1,4 @@
-"""Lab 00: d_model, cut into heads; front/tour.mjs draws the same in the browser."""
+"""Lab 00: a query's numbers among heads; front/tour.mjs draws the same in the browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .knobs import head_knobs
 def tour(n_head: int = 12, d_model: int = 768) -> Explorer:
     """An explorer of n_head and d_model; shows the heads, or why they don't fit and what would."""
     knobs = head_knobs(n_head, d_model)
-    return Explorer("d_model cut into heads", knobs, _draw, script="tour", size=(7.0, 2.0))
+    return Explorer("A query shared out among heads", knobs, _draw, script="tour", size=(7.0, 2.0))
 
 
 def _draw(figure: Figure, n_head: int, d_model: int) -> str:

@@ -83,11 +83,25 @@ def test_an_illegal_pair_is_explained_and_offered_its_neighbours():
     w = made()
     w.n_head = 7
     assert not w.legal and not w.failed
-    said = "Not allowed: d_model=768 can't be shared out evenly among n_head=7 heads; 763 and"
-    assert w.message.startswith(said)
+    said = (
+        "Not allowed: d_model=768 can't be shared out evenly among n_head=7 heads; "
+        "d_model=763 or 770 would do, or n_head=6 or 8."
+    )
+    assert w.message == said
     assert w.offers == (("d_model", 763), ("d_model", 770), ("n_head", 6), ("n_head", 8))
     w.set(**dict([w.offers[1]]))
     assert w.legal and w.offers == ()
+
+
+def test_the_sentence_offers_nothing_that_a_control_does_not_take():
+    w = Explorer("made", head_knobs(12, 770), draw, script="tour")
+    w.set(n_head=32, d_model=1535)
+    assert w.offers == (("d_model", 1504), ("d_model", 1536), ("n_head", 5))
+    assert w.message.endswith("heads; d_model=1504 or 1536 would do, or n_head=5.")
+    for name, value in w.offers:
+        w.set(n_head=32, d_model=1535)
+        w.set(**{name: value})
+        assert w.legal
 
 
 def test_a_follower_goes_along_until_it_goes_its_own_way():

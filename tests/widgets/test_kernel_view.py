@@ -141,7 +141,7 @@ def test_a_function_of_n_head_and_d_model_makes_both_of_them_move():
     panel.set(n_head=2)
     assert "32 lanes of 4 bytes" in panel.message
     panel.n_head = 7
-    assert not panel.legal and panel.offers and "63 and 70" in panel.message
+    assert not panel.legal and panel.offers and "63 or 70" in panel.message
     panel.set(**dict([panel.offers[1]]))
     assert (panel.n_head, panel.d_model, panel.legal) == (7, 70, True)
     panel.set(n_head=4, d_model=64)

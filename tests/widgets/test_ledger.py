@@ -102,7 +102,7 @@ def test_a_latent_is_counted_as_the_layer_of_lab_08_has_it(n_head, rank, rotary)
 def test_an_illegal_width_is_explained_before_the_groups_are():
     panel = ledger()
     panel.set(n_head=7, n_kv_head=5)
-    assert "763 and 770" in panel.message and not panel.failed
+    assert "763 or 770" in panel.message and not panel.failed
     assert {name for name, _ in panel.offers} == {"d_model", "n_head"}
 
 

@@ -184,7 +184,7 @@ class Shown {
     if (broken) {
       this.paler = false;
       draw_split(new Pen(this.canvas, width, 150, theme), broken);
-      return [`Not allowed: ${broken.why}.`, true];
+      return [`Not allowed: ${refusal(broken)}.`, true];
     }
     const asks = this.spec.asks?.(s, this.model);
     const own = asks && answers(this.model.get("own"), s) ? this.model.get("own") : null;
@@ -224,13 +224,13 @@ class Shown {
   misfit(s) {
     for (const rule of [pair_rule, ...(this.spec.rules ?? [])]) {
       const broken = rule(s);
-      if (broken) return broken;
+      if (broken) return { ...broken, offers: broken.offers.filter((way) => this.takes(...way)) };
     }
     return null;
   }
 
   offer(broken) {
-    const wanted = broken ? broken.offers.filter(([name, value]) => this.takes(name, value)) : [];
+    const wanted = broken ? broken.offers : [];
     const key = JSON.stringify(wanted);
     if (this.offered === key) return;
     this.offered = key;

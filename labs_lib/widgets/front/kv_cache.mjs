@@ -7,9 +7,7 @@ const CACHE_NAMES = ["MHA", "GQA", "MQA", "MLA"];
 function rotary_rule({ rotary }) {
   if (rotary % 2 === 0) return null;
   return {
-    why:
-      `rotary=${rotary} is odd, and positions turn numbers in pairs; ` +
-      `${rotary - 1} and ${rotary + 1} would do`,
+    why: `rotary=${rotary} is odd, and positions turn numbers in pairs`,
     offers: [["rotary", rotary - 1], ["rotary", rotary + 1]],
     width: rotary,
     parts: 2,

@@ -24,33 +24,35 @@ function listed(values, word = "and") {
   return `${values.slice(0, -1).join(", ")} ${word} ${values.at(-1)}`;
 }
 
+// Why it doesn't fit, and the ways out.
+function refusal({ why, offers }) {
+  const ways = new Map();
+  for (const [name, value] of offers) ways.set(name, [...(ways.get(name) ?? []), value]);
+  const [first, ...others] = [...ways].map(([name, values]) => `${name}=${values.join(" or ")}`);
+  return first ? [`${why}; ${first} would do`, ...others].join(", or ") : why;
+}
+
 // n_head must divide d_model.
 function pair_rule({ n_head, d_model }) {
   if (n_head === undefined || d_model === undefined || d_model % n_head === 0) return null;
   const [widths, counts] = [nearest_widths(d_model, n_head), nearest_divisors(d_model, n_head)];
   return {
-    why:
-      `d_model=${d_model} can't be shared out evenly among n_head=${n_head} heads; ` +
-      `${listed(widths)} can. For d_model=${d_model}, ` +
-      `n_head=${listed(counts, "or")} would do; an explicit head_dim lifts the condition`,
+    why: `d_model=${d_model} can't be shared out evenly among n_head=${n_head} heads`,
     offers: [...widths.map((w) => ["d_model", w]), ...counts.map((c) => ["n_head", c])],
     kept: { d_model: "n_head", n_head: "d_model" },
     width: d_model,
     parts: n_head,
     title: "These heads don't fit",
-    label: `the ${d_model} numbers of one token; the number in a block is its head`,
+    label: `the ${d_model} numbers of one query; the number in a block is its head`,
   };
 }
 
 // n_kv_head must divide n_head.
 function group_rule({ n_head, n_kv_head }) {
   if (n_kv_head === undefined || n_head % n_kv_head === 0) return null;
-  const [allowed, near] = [divisors(n_head), nearest_divisors(n_head, n_kv_head)];
   return {
-    why:
-      `n_kv_head=${n_kv_head} does not divide n_head=${n_head}; ` +
-      `${listed(allowed)} ${allowed.length > 1 ? "do" : "does"}, nearest: ${listed(near)}`,
-    offers: near.map((count) => ["n_kv_head", count]),
+    why: `n_kv_head=${n_kv_head} does not divide n_head=${n_head}`,
+    offers: nearest_divisors(n_head, n_kv_head).map((count) => ["n_kv_head", count]),
     kept: { n_kv_head: "n_head" },
     width: n_head,
     parts: Math.min(n_head, n_kv_head),
