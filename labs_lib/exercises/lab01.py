@@ -156,7 +156,7 @@ def budget(n_key, n_wanted, gap):
 _QUIZ = (
     quiz(
         "lab01.quiz_scale",
-        "d_model = 768, 12 heads of 64, a context of 1,024 tokens: what do you divide a score by?",
+        "d_model = 768, 12 heads of 64, a text of 1,024 tokens: what do you divide a score by?",
         {"a": "√768", "b": "√64", "c": "64", "d": "√1024"},
     ),
     quiz(
