@@ -31,7 +31,7 @@ CELL_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one exercise's check came to, with the first sentence of its explanation."""
+    """What one exercise's check came to, and what it says of it in one line."""
 
     exercise: str
     outcome: str
@@ -201,7 +201,8 @@ def _outcome(
     outcome = head.removesuffix(name).strip()
     if record["ok"]:
         if outcome == "PASS":
-            return Outcome(name, "PASS", rest[0].strip() if rest else "")
+            first = rest[:1] if find_exercise(name).is_program else rest
+            return Outcome(name, "PASS", _said(first))
         return Outcome(
             name, "ERROR", f"its check cell was changed; `labs reset {name}` brings it back"
         )
@@ -211,7 +212,14 @@ def _outcome(
         return Outcome(name, "ERROR", f"its answer cell fails: {_error(answer)}")
     if outcome == "NOT ATTEMPTED":
         return Outcome(name, outcome, _not_attempted(find_exercise(name)))
-    return Outcome(name, outcome, rest[0].strip() if rest else "")
+    return Outcome(name, outcome, _said(rest))
+
+
+def _said(lines: Sequence[str]) -> str:
+    """The explanation of a verdict as one line; where it has none, the case that went wrong."""
+    lines = [line.strip() for line in lines]
+    case = next((n for n, x in enumerate(lines) if x.lower().startswith("in the case “")), None)
+    return " ".join(lines[:case] if case else lines)
 
 
 def _not_attempted(item: Exercise) -> str:

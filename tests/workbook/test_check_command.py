@@ -6,6 +6,7 @@ import nbformat
 import pytest
 from rich.console import Console
 
+from labs_lib.answers import answer
 from labs_lib.checking import progress
 from labs_lib.checking.verdict import PASS, Verdict
 from labs_lib.errors import UsageError
@@ -35,11 +36,19 @@ def test_right_answer_passes_and_is_kept_as_progress(course):
     assert progress.entry(course.name)["passed"] is True
 
 
-def test_wrong_answer_fails_with_the_first_sentence_of_its_verdict(course):
-    outcome, report = first(course, WRONG)
+def test_wrong_answer_fails_with_all_that_its_verdict_says_of_it(course):
+    outcome, report = first(course, "def first_tensor(x):\n    return x.mean(dim=0)")
     assert outcome.outcome == "FAIL"
-    assert "sum" in outcome.sentence
+    wrong = next(w for w in answer(course.name).wrong if w.name == "mean_along_axis_0")
+    assert outcome.sentence == " ".join(wrong.says.split("\n"))
     assert not report.passed
+
+
+@pytest.mark.slow
+def test_where_no_mistake_is_named_the_case_is_told(course):
+    outcome, _ = first(course, "def first_tensor(x):\n    return x.mean(dim=-1) + 1")
+    assert outcome.outcome == "FAIL" and outcome.sentence.startswith("In the case “")
+    assert "wanted is" in outcome.sentence
 
 
 @pytest.mark.slow
