@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import psutil
 from jupyter_client.connect import KernelConnectionInfo
@@ -22,6 +22,7 @@ from traitlets import Dict, List, Unicode
 
 from labs_lib.grading.sandbox import (
     bubblewrap,
+    deaths,
     holding,
     levels,
     nursery,
@@ -30,20 +31,13 @@ from labs_lib.grading.sandbox import (
     tree,
     unseen,
 )
+from labs_lib.grading.sandbox.deaths import Death
 from labs_lib.grading.sandbox.groups import Group
-from labs_lib.grading.sandbox.policy import MIB, Policy
+from labs_lib.grading.sandbox.policy import Policy
 from labs_lib.grading.sandbox.room import Room
 
 WATCH_S = 0.1
 SUPERVISOR_S = 3.0
-XCPU = 24  # the number of SIGXCPU, which Windows lacks
-
-
-class Death(NamedTuple):
-    """Why a kernel is gone: a status word of the grader, and a sentence."""
-
-    status: str
-    sentence: str
 
 
 class SandboxProvisioner(LocalProvisioner):
@@ -218,19 +212,13 @@ class SandboxProvisioner(LocalProvisioner):
 
     def death(self) -> Death:
         """Why the kernel is gone, as far as its watcher and its exit code tell."""
-        broken = self._broken or self._told_by_group()
+        broken = self._broken or deaths.told_by_group(self._group, self._plan.limits)
         if broken is not None:
             return broken
         if self._forked is not None and not nursery.answers(Path(self.warm)):
             return Death("infrastructure", "the kernel ended with its warm parent")
         code = self.exit_code if self.process is None else self.process.poll()
-        signum = -code if code is not None and code < 0 else (code or 0) - 128
-        if signum == XCPU:
-            spent = f"{self._plan.limits.cpu_s:g} s"
-            return Death("timeout", f"the kernel used up its {spent} of processor time")
-        if signum > 0:
-            return Death("crash", f"the kernel was ended by signal {signum}")
-        return Death("crash", f"the kernel left with exit code {code}")
+        return deaths.told_by_exit(code, self._plan.limits)
 
     def errors(self) -> str:
         """The last lines that the fence or the kernel's start wrote to standard error."""
@@ -259,11 +247,11 @@ class SandboxProvisioner(LocalProvisioner):
 
     def _overstep(self, stands: bool) -> Death | None:
         limits, pids = self._plan.limits, self.everything()
-        told = self._told_by_group() or self._seen(pids)
+        told = deaths.told_by_group(self._group, limits) or self._seen(pids)
         if told is not None:
             return told
         if len(pids) > limits.processes:
-            return self._too_many()
+            return deaths.of_processes(limits)
         if stands and len(pids) > 1 and self.level.name == levels.BUBBLEWRAP:
             too_much = unseen.too_much(pids[-1])
             if too_much:
@@ -275,35 +263,17 @@ class SandboxProvisioner(LocalProvisioner):
 
     def _seen(self, pids: list[int]) -> Death | None:
         """Whether too much memory is held, where no group sees to that for all of `pids`."""
-        allowed = self._plan.limits.memory_bytes
         group = self._group
         if group is not None and not any(map(tree.active, set(pids) - group.pids())):
             return None
-        held = tree.memory(pids, allowed)
-        if held <= allowed:
-            return None
-        told = f"{held / MIB:.0f} MiB held where {allowed / MIB:.0f} MiB are allowed"
-        return Death("memory", told)
-
-    def _told_by_group(self) -> Death | None:
-        """What the control group has refused to the kernel, if that is why it can't go on."""
-        if self._group is None:
-            return None
-        if self._group.out_of_memory():
-            allowed = f"{self._plan.limits.memory_bytes / MIB:.0f} MiB"
-            return Death("memory", f"more than {allowed} held where {allowed} are allowed")
-        if self._group.robbed():
-            return Death("infrastructure", "the memory of the machine was used up")
-        return self._too_many() if self._group.refused_processes() else None
-
-    def _too_many(self) -> Death:
-        return Death("crash", f"more than {self._plan.limits.processes} processes were started")
+        limits = self._plan.limits
+        return deaths.told_by_watcher(tree.memory(pids, limits.memory_bytes), limits)
 
     def _leave_group(self) -> None:
         """End what is left in the kernel's group, and remember what it has told."""
         group = self._group
         if group is not None:
-            self._broken = self._broken or self._told_by_group()
+            self._broken = self._broken or deaths.told_by_group(group, self._plan.limits)
             self._group = None
             group.end()
 
