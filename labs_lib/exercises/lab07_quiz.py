@@ -41,7 +41,7 @@ QUIZ = (
         {
             "a": "the second half of a name that stood two lines above",
             "b": "the translation of a word whose translation isn't in the text",
-            "c": "the next number of a list that stands there twice",
+            "c": "the next number of a list that has stood there once and comes again",
             "d": "the word after a rare word that stood once before",
         },
     ),
