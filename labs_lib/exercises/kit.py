@@ -104,7 +104,8 @@ class Exercise:
         kind: `function`, `kernel` (a CUDA kernel, see `kernels.kernel_exercise`), `number` (a value
             checked to `decimals`) or `choice` (one of `choices`).
         cases: makes the cases from a seeded generator; unused for numbers and choices.
-        call: how a case meets the program; returns plain data (tensors, numbers, text, tuples).
+        call: how a case meets the program; returns plain data (tensors, numbers, text, tuples), or
+            `{"not as asked": words}` of something that can't be held against what is wanted.
         axes: names of the output's axes, for messages about shapes.
         forbidden: dotted names that the answer's text must not use (read from its syntax tree).
         decimals: for numbers, how many decimals count; None asks for an exact whole number.

@@ -123,6 +123,7 @@ def param_share(n_layer, d_model, d_ff, vocab, n_position=0, tied=True):
     raise NotImplementedError
 ''',
         cases=cases.share_cases,
+        call=cases.call_share,
         forbidden=_COUNTED_ELSEWHERE,
         hints=(
             "Count the three parts first, each for the whole model. Then divide.",

@@ -203,6 +203,18 @@ MODEL_PARAMS = Answer(
             "nothing. A model looks its tokens up once.",
         ),
         Wrong(
+            "places_tied_and_gated_change_nothing",
+            _summed(lambda p, a: (p[0], a[0] * 2 * a[1] * a[2], p[2])),
+            "n_position, tied and gated change nothing here. Places have a table, an output that\n"
+            "isn't tied has one of its own, and a gated MLP has a third matrix.",
+        ),
+        Wrong(
+            "one_table_only",
+            _summed(lambda p, a: p[:3]),
+            "The table of tokens is the only one here. Two are missing: that of the places, and\n"
+            "with tied=False the output's own.",
+        ),
+        Wrong(
             "places_in_every_layer",
             _summed(lambda p, a: (*p[:3], a[0] * p[3], p[4])),
             "The table of places is counted in every layer. It is added once, before the first.",
@@ -238,7 +250,7 @@ PARAM_SHARE = Answer(
         Wrong(
             "counts",
             _shared(lambda a, m, e, n: (a, m, e)),
-            "These are the counts. Divide each by the sum of all three.",
+            "These are counts. Divide each by the sum of all three.",
         ),
         Wrong(
             "rounded",
@@ -317,6 +329,24 @@ PARAM_SHARE = Answer(
             lambda n, d, f, v, places=0, tied=True: _divided(
                 4 * n * d * d, 2 * n * d * f, (v + places) * d * (1 if tied else 2)),
             "Untied, the output has a table of tokens of its own; it needs none of places.",
+        ),
+        Wrong(
+            "one_table_only",
+            lambda n, d, f, v, places=0, tied=True: param_share(n, d, f, v),
+            "The table of tokens is the only one here. Two are missing: that of the places, and\n"
+            "with tied=False the output's own.",
+        ),
+        Wrong(
+            "mlp_of_one_layer",
+            _shared(lambda a, m, e, n: _divided(a, m / n, e)),
+            "The MLP of one layer is counted here, and the attention of all. Both stand in every\n"
+            "layer, n_layer times.",
+        ),
+        Wrong(
+            "attention_of_one_layer",
+            _shared(lambda a, m, e, n: _divided(a / n, m, e)),
+            "The attention of one layer is counted here, and the MLP of all. Both stand in every\n"
+            "layer, n_layer times.",
         ),
         Wrong(
             "attention_alone",

@@ -197,6 +197,18 @@ ATTENTION_PARAMS = Answer(
             "which has d_model numbers.",
         ),
         Wrong(
+            "queries_twice",
+            _from_shapes(lambda d, width, kv: [(d, width), *_four(d, width, kv)]),
+            "There is one matrix [d_model, n_head * head_dim] too many: did you count W_Q twice?\n"
+            "There are four matrices, W_Q, W_K, W_V and W_O.",
+        ),
+        Wrong(
+            "biases_all_as_wide_as_queries",
+            _biases(lambda d, width, kv: 4 * width),
+            "All four biases are as long as the queries here. A bias is as long as what comes out\n"
+            "of its matrix: fewer numbers for shared keys and values, and d_model behind W_O.",
+        ),
+        Wrong(
             "biases_of_keys_as_wide_as_queries",
             _biases(lambda d, width, kv: 3 * width + d),
             "The biases of keys and values are as long as that of the queries here. W_K and W_V\n"
