@@ -20,6 +20,7 @@ from labs_lib.grading.sandbox import (
     Limits,
     Policy,
     SandboxUnavailable,
+    holding,
     level,
     levels,
 )
@@ -32,6 +33,14 @@ def test_the_level_is_said_in_words():
     assert "network" in found.sentence and found.sentence.endswith(".")
     forced = level(Policy(level="process-limits"))
     assert forced.name == "process-limits" and "could read the files" in forced.sentence
+
+
+def test_it_is_said_whether_a_control_group_holds_or_a_watcher_looks():
+    held = level(held=holding.Holding((Path("/groups"),))).sentence
+    assert held.endswith(". Memory and processes were held by a control group.")
+    seen = level(held=holding.Holding((), "Read-only file system")).sentence
+    assert seen.endswith("not held by a control group (Read-only file system).")
+    assert level().sentence == level(held=holding.here()).sentence
 
 
 @pytest.mark.parametrize("script", [None, "echo 'No permissions to make namespaces' >&2; exit 1"])

@@ -18,6 +18,7 @@ from labs_lib.grading.sandbox import KERNEL_NAME, Limits, Policy, groups, holdin
 from labs_lib.grading.sandbox import provisioner as watching
 from labs_lib.grading.sandbox.nursery import possible
 
+pytestmark = pytest.mark.slow
 SMALL = Limits(memory_bytes=400 * MIB, processes=40, scratch_bytes=256 * MIB)
 
 
