@@ -22,9 +22,9 @@ from .expected.keys import Keys
 from .expected.ready import ReadySet
 from .extras import Extras
 from .intake.collect import Submission
-from .reports import report as reports
+from .reports.folder import check_target, write
 from .reports.own import own_reports
-from .reports.report import Report, Row
+from .reports.report import RESULTS, Report, Row
 from .run.warm import shared
 from .sandbox import Limits
 from .sandbox.levels import BUBBLEWRAP
@@ -65,7 +65,7 @@ def grade(
     _check_seed(seed)
     extras = extras or Extras()
     found, left_out = extras.collect(submissions, out, courses)
-    reports.check_target(out, submissions)
+    check_target(out, submissions)
     results = Results(finished_file(out), seed=seed, again=again)
     progress = Progress(stream or sys.stderr, len(found))
     with tempfile.TemporaryDirectory(prefix="labs-grade-", ignore_cleanup_errors=True) as folder:
@@ -75,7 +75,7 @@ def grade(
     fence = " ".join([keys.fence, *(one for one in runs.fences() if one != keys.fence)])
     bare = replace(_report(rows, courses, keys.seed, fence, left_out), own=own_reports(found))
     finished = extras.finish(bare, courses)
-    reports.write(finished, out)
+    write(finished, out)
     _say_what_to_know(progress, results, left_out, out)
     if keys.level_name != BUBBLEWRAP:
         progress.say(f"to be known: {keys.fence}")
@@ -99,7 +99,7 @@ def _say_what_to_know(progress: Progress, results: Results, left_out: list[str],
     if results.trouble:
         progress.say(f"{results.trouble}: the next run has to run some notebooks again")
     if left_out:
-        more = f", and {len(left_out) - 1} more in {out / reports.RESULTS}" * (len(left_out) > 1)
+        more = f", and {len(left_out) - 1} more in {out / RESULTS}" * (len(left_out) > 1)
         progress.say(f"to be known: {left_out[0]}{more}")
 
 

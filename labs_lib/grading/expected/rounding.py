@@ -37,6 +37,8 @@ class Values:
 
     @classmethod
     def of(cls, exercise: Exercise, leaf: Leaf, exact: Leaf | None, others: list[Leaf]) -> Values:
+        """The values of `leaf`; `exact` is the same leaf in float64, `others` are what further
+        right programs return there."""
         flat = flattened(leaf)
         number = leaf.kind == "number"
         name = "number" if number else leaf.dtype

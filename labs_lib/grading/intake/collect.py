@@ -217,7 +217,7 @@ def _groups(
     whole = owner_of_all(entries, source) if _is_one_archive(entries) else None
     groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     classroom = next(filter(None, map(classroom_assignment, around)), "")
-    carriers = {} if whole else owners(entries, source, roster, left_out, classroom, given)
+    whose = {} if whole else owners(entries, source, roster, left_out, classroom, given)
     for entry in entries:
         top = entry.parts[0]
         loose = len(entry.parts) == 1 and entry.read and not _counts(entry)
@@ -225,7 +225,7 @@ def _groups(
             if top != MANIFEST:
                 left_out.append(f"{entry.label} is neither a notebook nor an archive")
             continue
-        groups[whole or carriers[top]].append(entry)
+        groups[whole or whose[top]].append(entry)
     return groups
 
 

@@ -29,6 +29,7 @@ class Entry:
 
     @property
     def label(self) -> str:
+        """Its place, as it is shown."""
         return names.printable("/".join(self.parts))
 
     def content(self) -> bytes:

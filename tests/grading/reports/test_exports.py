@@ -14,7 +14,8 @@ from labs_lib.grading.intake.lateness import Late
 from labs_lib.grading.intake.names import Roster, read_roster
 from labs_lib.grading.judge import Outcome
 from labs_lib.grading.reports.exports import CANVAS, NBGRADER, exports
-from labs_lib.grading.reports.report import Report, Row, write
+from labs_lib.grading.reports.folder import write
+from labs_lib.grading.reports.report import Report, Row
 
 DUE = datetime(2026, 10, 25, 22, 59, tzinfo=UTC)
 TITLES = {"lab90": "90 · One", "lab91": "91 · Two"}

@@ -14,9 +14,9 @@ from labs_lib.grading.grade import grade
 from labs_lib.grading.intake.names import Roster
 from labs_lib.grading.judge import Outcome, fingerprint
 from labs_lib.grading.reports.feedback import page
+from labs_lib.grading.reports.folder import write as put
 from labs_lib.grading.reports.marks import earlier_outcomes, read_marks, review_csv
 from labs_lib.grading.reports.report import RESULTS, Report, Row, grades_csv, junit_xml
-from labs_lib.grading.reports.report import write as put
 from labs_lib.notebook.matching import Answer, Piece
 
 MAXIMA = {"lab90.a": 2, "lab90.b": 1}

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from labs_lib.errors import UsageError
 from labs_lib.grading.judge import Outcome
-from labs_lib.grading.reports import report as room
+from labs_lib.grading.reports import folder as room
 from labs_lib.grading.reports.feedback import page
-from labs_lib.grading.reports.report import Report, Row, check_target, grades_csv, junit_xml, write
+from labs_lib.grading.reports.folder import check_target, write
+from labs_lib.grading.reports.report import Report, Row, grades_csv, junit_xml
 
 EVIL = "</p><script>alert('1')</script>&\"\x00\x1b[31m\ufffe\ud800 ok"
 
