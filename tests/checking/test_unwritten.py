@@ -26,7 +26,7 @@ UNWRITTEN = (
 
 def written(text, name="scaled_dot_product_attention"):
     space = {"torch": torch, "math": math}
-    exec(compile(text, "/tmp/ipykernel_1/1.py", "exec"), space)
+    exec(compile(text, "ipykernel_1/1.py", "exec"), space)
     return space[name]
 
 
