@@ -24,6 +24,7 @@ _NO_GRADIENT = (
     "no_grad() hide from autograd what the output was made of.",
 )
 _NAME = re.compile(r"""\[['"](.*?)['"]\]""")
+_NAMED = re.compile(r"""\[['"]([^\[\]]*)['"]\]""")
 _REFUSED = "['refused with']"
 _PLACES = re.compile(r"(\[\d+\])+")
 _NAN = "NaN comes from 0/0, inf/inf or (-inf) - (-inf), as in a softmax without any key."
@@ -88,7 +89,7 @@ def _difference_raised(want: Observation, got: Observation) -> list[str]:
     if want.raised == got.raised:
         return []
     if got.raised:
-        return [f"it raised {got.raised}: {got.message}"]
+        return [f"it raised {got.raised}{f': {got.message}' if got.message else ''}"]
     return [f"it returned a value; here it should refuse with {want.raised}"]
 
 
@@ -104,6 +105,10 @@ def _difference_structure(want: Mapping[str, Leaf], got: Mapping[str, Leaf]) -> 
         return f"this was refused with {refused.value}; it should be accepted"
     if refused and wanted and refused.value != wanted.value:
         return _difference_words(_REFUSED, wanted.value, refused.value, "")
+    named = [name[1] for name in map(_NAMED.fullmatch, want) if name]
+    if len(named) == len(want) and all(map(_PLACES.fullmatch, got)):
+        given = f"{len(got)} values without names"
+        return f"you returned {given}; wanted is a dictionary of {', '.join(named)}"
     way_out = _NO_RETURN if _structure(got) == "None" else ""
     return f"you returned {_structure(got)}; wanted is {_structure(want)}{way_out}"
 

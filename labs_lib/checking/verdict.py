@@ -7,7 +7,7 @@ import linecache
 import math
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,13 +43,30 @@ class Verdict:
         return self.outcome == PASS
 
     def __str__(self) -> str:
-        lines = [part for line in self.lines for part in _fitted(line)]
+        lines = [part for line in _whole(self.lines) for part in _fitted(line)]
         return "\n".join([f"{self.outcome}  {self.exercise}", *(f"  {x}" for x in lines)])
+
+
+def _whole(lines: Iterable[str]) -> list[str]:
+    """The lines; one that is too long goes on up to its sentence's end, so as to be cut as one."""
+    found: list[str] = []
+    for line in lines:
+        before = found[-1] if found else ""
+        cut = len(before) > ROOM - 2 and not before.endswith((".", ":", "?", "!"))
+        if cut and not _names_a_case(before) and not _names_a_case(line) and not line[:1].isspace():
+            found[-1] = f"{before} {line}"
+        else:
+            found.append(line)
+    return found
+
+
+def _names_a_case(line: str) -> bool:
+    return line.lower().startswith("in the case “")
 
 
 def _fitted(line: str) -> list[str]:
     """A line cut to what a notebook shows; one that names a case is made of parts of any length."""
-    case = line.lower().startswith("in the case “")
+    case = _names_a_case(line)
     if len(line) <= (WIDTH if case else ROOM - 2):
         return [line]
     indent = "  " if case else ""
@@ -202,18 +219,21 @@ def _explain(
     if lines[0].startswith("The "):  # whole sentences, which go on where the case is named
         lines = ["the " + " ".join(lines).removeprefix("The ")]
     where = f"In the case “{_case_name(exercise, index)}”: {lines[0]}"
-    more = [] if mistake else [*_estimated(want[index], got[index]), *_globals_used(program)]
+    more = (
+        [] if mistake else [*_estimated(exercise, want[index], got[index]), *_globals_used(program)]
+    )
     name = mistake.name if mistake else ""
     return _verdict(exercise, FAIL, [*says, where, *lines[1:], *more], name)
 
 
-def _estimated(want: Observation, got: Observation) -> list[str]:
+def _estimated(exercise: Exercise, want: Observation, got: Observation) -> list[str]:
     """A hint where a number is near the right one, as one drawn from random numbers would be."""
     numbers = [leaf for leaf in (want.leaves.get(""), got.leaves.get("")) if leaf is not None]
     if [leaf.kind for leaf in numbers] != ["number", "number"]:
         return []
     w, g = (float(leaf.value) for leaf in numbers)
-    if not abs(g - w) <= NEAR * abs(w):
+    right = not difference(exercise, want, replace(got, changed=()))  # it only changed an input
+    if right or not abs(g - w) <= NEAR * abs(w):
         return []
     return ["Near, but not equal. Was it rounded, or drawn at random? Asked is a formula."]
 

@@ -60,7 +60,7 @@ def call_cache(make: Callable[..., Any], case: Case) -> Any:
         return {f"append {i + 1}": _appended(caches[i % 2], *p) for i, p in enumerate(parts)}
     cache, seen = make(*case.args), {}
     for i, (k, v) in enumerate(parts):
-        if case.name.startswith("refuse"):
+        if case.name.startswith(("refuse", "exactly full")):
             seen[f"append {i + 1}"] = _appended_or_refused(cache, k, v)
             continue
         seen[f"append {i + 1}"] = _appended(cache, k, v)
@@ -117,11 +117,22 @@ def call_steps(program: Callable[..., Any], case: Case) -> Any:
         if case.name.startswith("two ways") and i:
             returned = program(part.flip(1) + 1.0, *rest, *kept)  # the same past, another step
         out, cache = _results(returned)
-        seen[f"step {i + 1}"] = {"computed": out, "kept": tuple(cache)}
+        names = NAMES.get(len(out), ())
+        kept_now = dict(zip(names[len(out) :], cache, strict=True)) if names else tuple(cache)
+        seen[f"step {i + 1}"] = _named_as(out) | {"kept": kept_now}
         kept = (cache,)
-    seen["a new text of one token"] = _results(program(x[:, :1], *rest))[0]
-    seen["the whole text anew"] = _results(program(x, *rest))[0]
+    seen["a new text of one token"] = _named_as(_results(program(x[:, :1], *rest))[0])
+    seen["the whole text anew"] = _named_as(_results(program(x, *rest))[0])
     return seen
+
+
+# What a step returns, as the stubs call it, by the number of its outputs; then what it keeps.
+NAMES = {1: ("out", "k", "v"), 2: ("k", "v", "latents", "rotary keys")}
+
+
+def _named_as(out: tuple[Any, ...]) -> dict[str, Any]:
+    names = NAMES.get(len(out))
+    return dict(zip(names, out, strict=False)) if names else {"computed": out}
 
 
 def _results(returned: Any) -> tuple[tuple[Any, ...], Any]:

@@ -27,6 +27,8 @@ from labs_lib.checking import (
 )
 from labs_lib.checking.check import graded_text
 from labs_lib.checking.lab import _UndefinedIsNone
+from labs_lib.checking.oracle import oracle_for
+from labs_lib.checking.verdict import FAIL, Verdict, judge
 from labs_lib.exercises import UnknownExercise, exercise
 from labs_lib.exercises.kit import Exercise
 
@@ -245,3 +247,23 @@ def test_a_graded_number_counts_only_the_decimals_asked():
     same = {graded_text(item, value, {"seed": 1}) for value in (0.33, 0.333, np.float32(0.3301))}
     assert len(same) == 1
     assert graded_text(item, 0.34, {"seed": 1}) not in same
+
+
+def test_a_line_that_is_too_long_is_cut_together_with_the_rest_of_its_sentence():
+    long = "Here are " + "eight letters " * 6 + "and some"
+    told = ("The first line.", long, "more.", "In the case “one”: " + long, "the rest")
+    shown = str(Verdict("lab00.first", FAIL, told)).split("\n")[1:]
+    assert shown[1].strip() + " " + shown[2].strip() == f"{long} more."
+    assert shown[0] == "  The first line." and shown[-1] == "  the rest"
+    assert all(len(line) <= 92 for line in shown)
+
+
+def test_who_only_changed_an_input_reads_of_no_estimate():
+    def in_place(q, k, v, logits_of, tokens, silent):
+        loss = answer("lab07.ablate_and_copy").reference(q, k, v, logits_of, tokens, silent)
+        v[:, silent] = 0.0
+        return loss
+
+    item = exercise("lab07.ablate_and_copy")
+    shown = str(judge(item, in_place, oracle_for(item)))
+    assert "in place" in shown and "Near" not in shown

@@ -81,7 +81,7 @@ REFUSED = {"refused with": "ValueError", "made instead": "nothing"}
         (
             {"q": 1, "k": 2},
             (1, 2),
-            "you returned 2 values; wanted is 2 values (q, k)",
+            "you returned 2 values without names; wanted is a dictionary of q, k",
         ),
         ((1, 2), ((1, 2), 2), "result[0]: you returned 2 values; wanted is a number: 1"),
         (

@@ -81,6 +81,13 @@ def _by_token_again(out, n_head, seq_q):
     return out.flatten(1, 2)
 
 
+def _interleaved(t, n_kv_head, group):
+    """A mask for all heads, each of its rows as often as a group has heads; others as they lie."""
+    if t.stride(1):
+        return _by_head(t, n_kv_head, group)
+    return t[:, :n_kv_head].repeat_interleave(group, 2)
+
+
 def _dealt_out(t, n_kv_head, group):
     """Head h goes to group h % n_kv_head."""
     return t.unflatten(1, (group, n_kv_head)).transpose(1, 2).flatten(2, 3)
@@ -211,6 +218,9 @@ WRONG = (
     Wrong("mask_of_other_rows", _folded(None, None, _by_token),
         "The mask's rows stand in another order than the queries': they are laid token by token,\n"
         "and the queries head by head."),
+    Wrong("mask_rows_one_by_one", _folded(None, None, _interleaved),
+        "Each row of the mask stands several times in a row, once for each head of a group. The\n"
+        "queries lie head by head, so the mask as a whole has to come again."),
     Wrong("mask_ignored", _plain(_neighbours, hide=lambda s, mask: s),
         "The mask changes nothing: masked keys still get weight."),
     Wrong("mask_inverted", _plain(_neighbours, hide=lambda s, mask: (

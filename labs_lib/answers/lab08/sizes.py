@@ -91,6 +91,20 @@ WRONG = (
     Wrong("mebibytes_by_a_thousand", _variant(GB=lambda n, t: n / 2**20 / 1000),
         "The number under GB is MiB divided by 1,000: two units mixed, which is neither GB nor\n"
         "GiB. Divide bytes by 10**9."),
+    Wrong("megabytes_by_1024_for_decimal", _variant(GB=lambda n, t: n / 10**6 / 1024),
+        "The number under GB is MB divided by 1,024: two units mixed, which is neither GB nor\n"
+        "GiB. Divide bytes by 10**9."),
+    Wrong("mebibytes_by_a_thousand_for_binary", _variant(GiB=lambda n, t: n / 2**20 / 1000),
+        "The number under GiB is MiB divided by 1,000: two units mixed, which is neither GB nor\n"
+        "GiB. Divide bytes by 2**30."),
+    Wrong("both_mixed", _variant(
+        GB=lambda n, t: n / 10**6 / 1024, GiB=lambda n, t: n / 2**20 / 1000),
+        "Both numbers mix thousands with 1,024s, which gives neither GB nor GiB. Divide bytes by\n"
+        "10**9 for one and by 2**30 for the other."),
+    Wrong("both_mixed_the_other_way", _variant(
+        GB=lambda n, t: n / 2**20 / 1000, GiB=lambda n, t: n / 10**6 / 1024),
+        "Both numbers mix thousands with 1,024s, which gives neither GB nor GiB. Divide bytes by\n"
+        "10**9 for one and by 2**30 for the other."),
     Wrong("megabytes_by_1024", _variant(GiB=lambda n, t: n / 10**6 / 1024),
         "The number under GiB is MB divided by 1,024: two units mixed, which is neither GB nor\n"
         "GiB. Divide bytes by 2**30."),

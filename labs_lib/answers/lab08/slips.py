@@ -230,8 +230,8 @@ NOT_ITSELF = (
     "before the new keys are joined to the kept ones."
 )
 UNSWAPPED = (
-    "The width is cut into heads, but tokens stand before heads: [batch, seq, n_head, head_dim].\n"
-    "Swap the two axes, as split_heads of lab 02 does."
+    "The width is cut into heads, but tokens stand before heads: [batch, seq, n_head,\n"
+    "head_dim]. Swap the two axes, as split_heads of lab 02 does."
 )
 
 DECODE_STEP_SLIPS = (

@@ -271,8 +271,8 @@ PLACE = (
     Wrong(
         "array_of_64",
         with_edits(("out[128] = {}", "out[64] = {}")),
-        "An index leaves an array of the thread's own; what is written there hits other variables.\n"
-        "A row has up to 128 numbers, and weights for all n_k keys fit in no array.",
+        "An index leaves an array of the thread's own; what is written there hits other\n"
+        "variables. A row has up to 128 numbers, and weights for all n_k keys fit in no array.",
     ),
     Wrong(
         "adds_to_the_output",

@@ -107,8 +107,8 @@ def _loop(threads, registers, shared_bytes, sm):
 
 
 NO_REGISTERS = (
-    "Registers never allow too little here: they are left out, or counted for one thread a warp.\n"
-    "Each of its 32 threads has that many, and keeps them as long as the block lives."
+    "Registers never allow too little here: they are left out, or counted for one thread of a\n"
+    "warp. Each of its 32 threads has that many, and keeps them as long as the block lives."
 )
 
 DIVIDES = (
