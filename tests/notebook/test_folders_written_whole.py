@@ -45,14 +45,16 @@ def test_what_a_killed_process_left_is_swept_and_what_one_still_makes_is_not(tmp
     maker = subprocess.Popen(
         [sys.executable, "-c", MAKER, str(target)], stdout=subprocess.PIPE, text=True
     )
+    said = maker.stdout
+    assert said is not None
     try:
-        assert maker.stdout.readline() == "made\n"
+        assert said.readline() == "made\n"
         sweep_beside(target)
         assert len(names(tmp_path)) == len(before) + 1
     finally:
         maker.kill()
         maker.wait()
-        maker.stdout.close()
+        said.close()
     (left,) = set(names(tmp_path)) - set(before)
     (tmp_path / left).rename(tmp_path / f"{left}.old")
     (tmp_path / left).symlink_to(tmp_path / f"{left}.old")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,32 +116,41 @@ def read_roster(path: Path) -> Roster:
 
     In place of `student` may stand what platforms write: `SIS Login ID` (Canvas), `ID number`
     (Moodle), `Username` (Blackboard), `identifier` (GitHub Classroom). A name that two students
-    share finds neither. Canvas's gradebook names students in full: two of one name are told apart
-    by their numbers.
+    share finds neither.
 
     Raises:
         UsageError: if the file can't be read, has no such column, or names a student twice.
     """
     rows, title = table_of(path, "roster", STUDENT)
-    of_canvas = title == "student" and {"id", "section"} <= rows[0].keys() if rows else False
-    plain = [" ".join(row.get(title, "").split()) for row in rows]
-    students: list[str] = []
+    of_canvas = title == "student" and bool(rows) and {"id", "section"} <= rows[0].keys()
     aliases: dict[str, str] = {}
     shared: set[str] = set()
     by_student: dict[str, dict[str, str]] = {}
-    for row, name in zip(rows, plain, strict=True):
-        if not name or (of_canvas and name.casefold() == _NO_STUDENT):
+    for row, student in zip(rows, _students(rows, title, of_canvas), strict=True):
+        if not student:
             continue
-        again = of_canvas and plain.count(name) > 1
-        student = printable(f"{name} ({row['id'].strip()})" if again else name)
         if student in by_student:
             raise UsageError(f"the roster {path} names the student {student!r} twice")
-        students.append(student)
         by_student[student] = row
         for key in {_key(value) for value in _names_in(row, of_canvas) if value.strip()}:
             shared |= {key} if aliases.setdefault(key, student) != student else set()
     unique = {key: student for key, student in aliases.items() if key not in shared}
-    return Roster(tuple(students), unique, by_student)
+    return Roster(tuple(by_student), unique, by_student)
+
+
+def _students(rows: Sequence[Mapping[str, str]], title: str, of_canvas: bool) -> list[str]:
+    """What each row's student is called in the report; empty for a row of nobody's."""
+    plain = [printable(" ".join(row.get(title, "").split())) for row in rows]
+    if not of_canvas:
+        return plain
+    often = Counter(plain)
+
+    def shown(name: str, row: Mapping[str, str]) -> str:
+        if name.casefold() == _NO_STUDENT:
+            return ""
+        return f"{name} ({row['id'].strip()})" if often[name] > 1 else name  # names in full
+
+    return [shown(name, row) for name, row in zip(plain, rows, strict=True)]
 
 
 def _names_in(row: Mapping[str, str], of_canvas: bool) -> list[str]:
