@@ -203,6 +203,8 @@ def _first_line(ours: Sequence[str], theirs: Sequence[str]) -> str:
     mine, their = (
         dict(line.strip().partition(": ")[::2] for line in one) for one in (ours, theirs)
     )
+    if unlike := their.get("['not as asked']"):
+        return unlike.removeprefix("text ")[1:-1]  # without its quotes
     if set(mine) != set(their):
         return f"it returned {_listed(their)}; wanted is {_listed(mine)}."
     for path, text in mine.items():

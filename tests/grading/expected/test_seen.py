@@ -46,6 +46,14 @@ def test_a_wrong_program_runs_until_it_prints_something_else():
     assert (at_once.calls, later.calls) == (1, 3)
 
 
+def test_what_is_not_as_asked_is_reported_in_its_own_words():
+    named = "the layer keeps no weight called W_O; it has out"
+    chosen = choose(item(), Answer(lambda x: x * 3, ()), SEED)
+    printed = Seen(item(), lambda x: {"not as asked": named}, SEED).text(chosen.places)
+    status, lines, _ = explain(item(), printed, chosen.expected, ())
+    assert status == "fail" and lines[0].endswith(f"” {named}") and "value" not in lines[0]
+
+
 def test_no_mistake_runs_before_an_answer_failed():
     wrong = counting(lambda call, x: x * 2)
     known = Answer(lambda x: x * 3, (Wrong("twice", wrong, "That is twice."),))
