@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -39,6 +41,25 @@ class Answer:
     wrong: tuple[Wrong, ...]
     right: tuple[Right, ...] = ()
     because: str = ""
+
+
+def choice(reference: str, because: str, **wrong: str) -> Answer:
+    """The answer to a quiz question: the right letter and why, and what each other letter is told.
+
+    `choice("b", "Since ...", a="No: ...", c="No: ...")`; a wrong letter is the name of its `Wrong`.
+    """
+    told = tuple(Wrong(letter, letter, says) for letter, says in wrong.items())
+    return Answer(reference, told, because=because)
+
+
+def decorated(program: Callable[..., Any]) -> Callable[..., Any]:
+    """A program behind a decorator that keeps its name and signature; it does what it did."""
+
+    @functools.wraps(program)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return program(*args, **kwargs)
+
+    return wrapper
 
 
 def bundled(name: str) -> str:

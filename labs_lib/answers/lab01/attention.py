@@ -12,7 +12,7 @@ from ...attention.single_head import (
     attention_weights,
     scaled_dot_product_attention,
 )
-from ..kit import Answer, Right, Wrong
+from ..kit import Answer, Right, Wrong, decorated
 from . import heads
 
 ATTENTION = Answer(
@@ -381,7 +381,7 @@ ATTENTION = Answer(
         Right("nan_to_num_of_filled_weights", heads.with_weights(heads.nan_to_num_after_fill)),
         Right("exponentials_times_mask", heads.keys_at_a_time),
         Right("plain_exponentials", heads.with_weights(heads.unshifted_exponentials)),
-        Right("decorated", heads.decorated(scaled_dot_product_attention)),
+        Right("decorated", decorated(scaled_dot_product_attention)),
         Right("partial", functools.partial(scaled_dot_product_attention)),
         Right(
             "einsum",

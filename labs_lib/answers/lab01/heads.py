@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import torch
@@ -272,14 +271,6 @@ def loops(q, k, v, mask=None):
 def double_inside(q: torch.Tensor, k, v, mask: torch.Tensor | None = None) -> torch.Tensor:
     weights = attention_weights(attention_scores(q.double(), k.double()), mask)
     return (weights @ v.double()).type_as(q)
-
-
-def decorated(function):
-    @functools.wraps(function)
-    def wrapped(*args, **kwargs):
-        return function(*args, **kwargs)
-
-    return wrapped
 
 
 def keys_at_a_time(q, k, v, mask=None):

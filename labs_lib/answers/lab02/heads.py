@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
 from labs_lib.attention.heads import split_heads
 
 from ...exercises.lab02 import COPIED
-from ..kit import Answer, Right, Wrong
-
-
-def _decorated(function):
-    @functools.wraps(function)
-    def inner(*args, **kwargs):
-        return function(*args, **kwargs)
-
-    return inner
+from ..kit import Answer, Right, Wrong, decorated
 
 
 class _Layer:
@@ -183,7 +173,7 @@ SPLIT_HEADS = Answer(
         Right("unfold", lambda x, n: x.unfold(2, x.shape[2] // n, x.shape[2] // n).transpose(1, 2)),
         Right("as_strided", _as_strided),
         Right("a_method", _Layer().split),
-        Right("decorated", _decorated(split_heads)),
+        Right("decorated", decorated(split_heads)),
         Right("extra_default", lambda x, n_head, check=False: split_heads(x, n_head)),
     ),
 )  # fmt: skip

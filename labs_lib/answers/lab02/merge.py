@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
 from labs_lib.attention.heads import merge_heads
 
-from ..kit import Answer, Right, Wrong
-
-
-def _decorated(function):
-    @functools.wraps(function)
-    def inner(*args, **kwargs):
-        return function(*args, **kwargs)
-
-    return inner
+from ..kit import Answer, Right, Wrong, decorated
 
 
 def _loop_merge(x):
@@ -225,7 +215,7 @@ MERGE_HEADS = Answer(
             x.shape[0], x.shape[2], -1)),
         Right("swapaxes", lambda x: x.swapaxes(-3, -2).reshape(x.shape[0], x.shape[2], -1)),
         Right("float64_inside", lambda x: x.double().transpose(1, 2).flatten(2).to(x.dtype)),
-        Right("decorated", _decorated(merge_heads)),
+        Right("decorated", decorated(merge_heads)),
         Right("extra_default", lambda x, out=None: merge_heads(x)),
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import torch
 
 from labs_lib.attention import per_head
 
-from ..kit import Answer, Right, Wrong
+from ..kit import Answer, Right, Wrong, decorated
 
 
 def _all_three(one_letter):
@@ -70,14 +70,6 @@ def _through_the_wide_matrix(x, W_Q, W_K, W_V):
         return wide.unflatten(-1, (W.shape[0], W.shape[2])).transpose(1, 2)
 
     return heads(W_Q), heads(W_K), heads(W_V)
-
-
-def _noted(program):
-    @functools.wraps(program)
-    def wrapper(*args, **kwargs):
-        return program(*args, **kwargs)
-
-    return wrapper
 
 
 def _a_triple_for_each_head(x, *letters):
@@ -303,7 +295,7 @@ PER_HEAD_QKV = Answer(
             "tensordot", _all_three(lambda x, W: torch.tensordot(x, W, ([2], [1])).movedim(2, 1))
         ),
         Right("filled_in_place", _filled),
-        Right("decorated", _noted(_filled)),
+        Right("decorated", decorated(_filled)),
         Right("wide_matrix", _through_the_wide_matrix),
         Right(
             "float64_inside",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
 from torch.nn import functional as F
 
 from labs_lib.attention import multi_head
 
 from ...exercises.lab05 import COMPUTES
-from ..kit import Answer, Right, Wrong
+from ..kit import Answer, Right, Wrong, decorated
 
 
 def _by_permutation(heads):
@@ -53,14 +51,6 @@ def _overlapping(heads):
     for h in range(n_head):
         wide[..., h : h + head_dim] = heads[:, h]
     return wide
-
-
-def _noted(program):
-    @functools.wraps(program)
-    def wrapper(*args, **kwargs):
-        return program(*args, **kwargs)
-
-    return wrapper
 
 
 CONCAT_HEADS = Answer(
@@ -189,7 +179,7 @@ CONCAT_HEADS = Answer(
             heads.shape[0], heads.shape[2], -1)),
         Right("float64_inside", lambda heads: multi_head.concat_heads(
             heads.double()).to(heads.dtype)),
-        Right("decorated", _noted(multi_head.concat_heads)),
+        Right("decorated", decorated(multi_head.concat_heads)),
     ),
 )  # fmt: skip
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ..kit import Answer, Wrong
-
-
-def _answer(reference: str, because: str, **wrong: str) -> Answer:
-    return Answer(reference, tuple(Wrong(c, c, says) for c, says in wrong.items()), (), because)
-
+from ..kit import choice
 
 QUIZ = {
-    "lab05.quiz_concat": _answer(
+    "lab05.quiz_concat": choice(
         "c",
         "Swapping two axes is free; joining two that are no longer neighbours in memory makes\n"
         "reshape copy. Not one number is multiplied or added.",
@@ -20,14 +15,14 @@ QUIZ = {
         "moved and stayed what they were.",
         d="Nothing is added up: each place of the result holds one number of one head.",
     ),
-    "lab05.quiz_rows": _answer(
+    "lab05.quiz_rows": choice(
         "b",
         "Head 5 stands at the places 320 to 383 of concat, and places of concat are rows of W_O.",
         a="Columns belong to what comes out. Head 5 writes into all 768 of them.",
         c="Heads stand side by side in blocks of 64, so their rows do too.",
         d="The columns are shared, the rows are not: rows 0 to 63 never meet a number of head 5.",
     ),
-    "lab05.quiz_talk": _answer(
+    "lab05.quiz_talk": choice(
         "c",
         "A sum keeps its terms apart. Heads meet at the next step that isn't linear: the norm and\n"
         "the MLP behind this layer, and from there the next layer's heads.",
@@ -36,7 +31,7 @@ QUIZ = {
         b="W_O has no look at any strength: it multiplies a head's numbers by fixed weights.",
         d="Training changes the weights in W_O; it stays a product with a matrix.",
     ),
-    "lab05.quiz_shared": _answer(
+    "lab05.quiz_shared": choice(
         "b",
         "W_K and W_V are a quarter as wide, and repeat_interleave makes full-size copies of what\n"
         "they give. Lab 08 attends without the copies.",
@@ -45,7 +40,7 @@ QUIZ = {
         c="Copies cost memory while a layer runs; the parameters are saved for good.",
         d="Every query head still compares with every key: the scores are as many as before.",
     ),
-    "lab05.quiz_lost": _answer(
+    "lab05.quiz_lost": choice(
         "b",
         "With W_O a head may write anywhere in the d_model numbers; without it only into its own\n"
         "head_dim. The measured loss is small, since the MLP mixes what it reads.",

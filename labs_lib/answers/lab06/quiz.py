@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ..kit import Answer, Wrong
-
-
-def _answer(reference: str, because: str, **wrong: str) -> Answer:
-    return Answer(reference, tuple(Wrong(c, c, says) for c, says in wrong.items()), (), because)
-
+from ..kit import choice
 
 QUIZ = {
-    "lab06.quiz_baseline": _answer(
+    "lab06.quiz_baseline": choice(
         "b",
         "Clark et al. 2019: prepositions 66.7 %, and a fixed offset reaches 61.8 %. The head for\n"
         "objects is the clear one, 86.8 against 40.0 %.",
@@ -18,7 +13,7 @@ QUIZ = {
         c="A third is much in a language of thousands of words. Compared with what?",
         d="A head that always looks at a fixed place knows no grammar. How often is it right?",
     ),
-    "lab06.quiz_clones": _answer(
+    "lab06.quiz_clones": choice(
         "c",
         "Equal weights, equal outputs, equal gradients: the step is the same for both. Only a\n"
         "difference can grow, so the random start is what sorts the heads.",
@@ -28,7 +23,7 @@ QUIZ = {
         "gradients is what the experiment with half a head shows.",
         d="That would need a difference between them. Look at the largest one in your measurement.",
     ),
-    "lab06.quiz_sink": _answer(
+    "lab06.quiz_sink": choice(
         "b",
         "In the toy the row goes to the first slot when there is nothing to fetch, and what that\n"
         "slot adds is small. Where a row may add up to less than 1, it isn't needed.",
@@ -37,7 +32,7 @@ QUIZ = {
         "a place whose value adds next to nothing.",
         d="SmolLM2 read no start mark: the sink was an ordinary word.",
     ),
-    "lab06.quiz_outlier": _answer(
+    "lab06.quiz_outlier": choice(
         "c",
         "The huge numbers all belong to one token. Give each token its own scale, and only that\n"
         "one is coarse.",
@@ -46,7 +41,7 @@ QUIZ = {
         "there it sets the step for every token. You measured what is left.",
         d="It can: only the step has to be large for that token.",
     ),
-    "lab06.quiz_published": _answer(
+    "lab06.quiz_published": choice(
         "b",
         "Voita et al. 2019, WMT English to Russian, encoder heads of a translation model; the\n"
         "share is 79 %.",

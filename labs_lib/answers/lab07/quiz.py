@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ..kit import Answer, Wrong
-
-
-def _answer(reference: str, because: str, **wrong: str) -> Answer:
-    return Answer(reference, tuple(Wrong(c, c, says) for c, says in wrong.items()), (), because)
-
+from ..kit import choice
 
 QUIZ = {
-    "lab07.quiz_same_token": _answer(
+    "lab07.quiz_same_token": choice(
         "b",
         "It hands on the value of an equal token, and that tells which token this is. To predict,\n"
         "a head must look one place further.",
@@ -18,7 +13,7 @@ QUIZ = {
         c="The token before is always one place back; the earlier copy may be anywhere.",
         d="A mask takes keys away. It moves none.",
     ),
-    "lab07.quiz_two_layers": _answer(
+    "lab07.quiz_two_layers": choice(
         "c",
         "Somebody has to carry each token one place on before keys are made: a head of a layer\n"
         "below, or smeared keys.",
@@ -27,7 +22,7 @@ QUIZ = {
         b="It has positions; they were added before the first layer.",
         d="It could look at many. It lacks a reason to look at the right one.",
     ),
-    "lab07.quiz_control": _answer(
+    "lab07.quiz_control": choice(
         "c",
         "Some random sets hurt as well, so several are drawn; and a loss that rises on every text\n"
         "says that the model is broken, not that it can't copy.",
@@ -35,7 +30,7 @@ QUIZ = {
         b="Half of it. What if other heads did as much harm on both?",
         d="Then nothing works any more, whoever copies.",
     ),
-    "lab07.quiz_cannot": _answer(
+    "lab07.quiz_cannot": choice(
         "b",
         "A copying head hands on what stands in the text. A word that isn't there has to come\n"
         "from somewhere else.",

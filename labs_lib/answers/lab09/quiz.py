@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ..kit import Answer, Wrong
-
-
-def _answer(reference: str, because: str, **wrong: str) -> Answer:
-    return Answer(reference, tuple(Wrong(c, c, says) for c, says in wrong.items()), (), because)
-
+from ..kit import choice
 
 QUIZ = {
-    "lab09.quiz_warp": _answer(
+    "lab09.quiz_warp": choice(
         "b",
         "Threads are numbered x first, then y: warp 0 holds rows y = 0 and y = 1. So neighbours\n"
         "in x are neighbours in a warp, and what they read at once should lie side by side.",
@@ -18,7 +13,7 @@ QUIZ = {
         c="Which threads go together is fixed by their numbers when the block starts.",
         d="A warp never reaches across blocks; blocks needn't even run at the same time.",
     ),
-    "lab09.quiz_coalesced": _answer(
+    "lab09.quiz_coalesced": choice(
         "b",
         "The lanes of a warp read at the same moment, and memory hands out whole pieces of 32\n"
         "bytes. Lanes side by side share pieces.",
@@ -27,7 +22,7 @@ QUIZ = {
         c="The block's size decides how many warps there are, not what one of them touches.",
         d="k was contiguous all the time, and the naive kernel's lanes still read a row apart.",
     ),
-    "lab09.quiz_tile": _answer(
+    "lab09.quiz_tile": choice(
         "c",
         "Each number that is fetched is used twice as often. The tile needs more shared memory,\n"
         "and four times the scores need more threads or more scores for each thread.",
@@ -36,7 +31,7 @@ QUIZ = {
         b="Bytes fall by the tile's width, not by its area: w x w scores need 2 w rows.",
         d="Each number is fetched once by each block that needs it, and there are fewer blocks.",
     ),
-    "lab09.quiz_barrier": _answer(
+    "lab09.quiz_barrier": choice(
         "b",
         "__syncthreads counts the threads of the block. If some never come, what happens is\n"
         "undefined: on one GPU it hangs, on another it goes on with wrong numbers.",
@@ -44,7 +39,7 @@ QUIZ = {
         c="Those that have nothing to store are waited for as well.",
         d="There is no such barrier in a kernel: blocks don't wait for one another.",
     ),
-    "lab09.quiz_fill": _answer(
+    "lab09.quiz_fill": choice(
         "b",
         "At 1,024 queries and pieces of 128 that makes 96 blocks out of 12. A query needs all\n"
         "keys, but no other query, so the pieces are independent.",

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ..kit import Answer, Wrong
-
-
-def _answer(reference: str, because: str, **wrong: str) -> Answer:
-    return Answer(reference, tuple(Wrong(c, c, says) for c, says in wrong.items()), (), because)
-
+from ..kit import choice
 
 QUIZ = {
-    "lab10.quiz_shift": _answer(
+    "lab10.quiz_shift": choice(
         "b",
         "exp(s - m) = exp(s) / exp(m), above and below the line. What changes is only whether the\n"
         "numbers on the way fit into the format.",
@@ -19,7 +14,7 @@ QUIZ = {
         "and sums that are 0.",
         d="The largest score becomes 0. Their sum is whatever it is.",
     ),
-    "lab10.quiz_state": _answer(
+    "lab10.quiz_state": choice(
         "c",
         "Two numbers a row. A later maximum multiplies all old terms by one factor, and so their\n"
         "sum.",
@@ -29,7 +24,7 @@ QUIZ = {
         "to.",
         d="exp isn't linear: rows with the same mean have different sums of exponentials.",
     ),
-    "lab10.quiz_how_often": _answer(
+    "lab10.quiz_how_often": choice(
         "c",
         "Block i beats all before it with probability 1/i, and 1 + 1/2 + ... + 1/64 is 4.7. Some\n"
         "kernels make use of it and skip the multiplication by 1.",
@@ -37,7 +32,7 @@ QUIZ = {
         b="Half of the blocks beat the one just before them. To count, a block has to beat all.",
         d="That holds where the row falls. In random order a later block may well be larger.",
     ),
-    "lab10.quiz_order": _answer(
+    "lab10.quiz_order": choice(
         "b",
         "You measured it: a hundred orders gave more than one result, all of them within 1e-6.",
         a="Over the real numbers, yes. Each sum in floating point is rounded, and another order\n"
@@ -46,7 +41,7 @@ QUIZ = {
         "processors.",
         d="m is a maximum: no order changes a bit of it. l, o and the output are rounded sums.",
     ),
-    "lab10.quiz_lse": _answer(
+    "lab10.quiz_lse": choice(
         "a",
         "The weights are n numbers a row, lse is one. With q, k and lse any tile of weights is\n"
         "made again when the gradient needs it (lab 11).",

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ..kit import Answer, Wrong
-
-
-def _answer(reference: str, because: str, **wrong: str) -> Answer:
-    return Answer(reference, tuple(Wrong(c, c, says) for c, says in wrong.items()), (), because)
-
+from ..kit import choice
 
 QUIZ = {
-    "lab12.quiz_products": _answer(
+    "lab12.quiz_products": choice(
         "b",
         "Three touch the input, one the merged heads, and scores and weighted sums are two more:\n"
         "they are hidden in the kernel, and they grow with the square of the text.",
@@ -18,7 +13,7 @@ QUIZ = {
         c="A kernel is one launch. It may hold any number of products.",
         d="All heads share one product of each kind; their number doesn't change the work.",
     ),
-    "lab12.quiz_pairs": _answer(
+    "lab12.quiz_pairs": choice(
         "a",
         "A score is a sum over the numbers of a head. In which order they are added changes\n"
         "nothing, if q and k have the same and each pair is turned by its own angle.",
@@ -26,7 +21,7 @@ QUIZ = {
         c="Then number 1 of q meets number 2 of k, and the score is another one.",
         d="The values never meet q or k number by number.",
     ),
-    "lab12.quiz_repeat": _answer(
+    "lab12.quiz_repeat": choice(
         "b",
         "Torch's attention and the plain one want a key head for every query head. The kernel of\n"
         "lab 11 shares by itself and gets each head once; so does the cache.",
@@ -34,7 +29,7 @@ QUIZ = {
         c="A copy holds nothing new.",
         d="All heads of a layer are turned alike, by the position.",
     ),
-    "lab12.quiz_step": _answer(
+    "lab12.quiz_step": choice(
         "a",
         "In the prompt's pass a key that is fetched serves up to 64 queries of a block. A step\n"
         "fetches all keys for one query: the time goes into reading.",
@@ -42,7 +37,7 @@ QUIZ = {
         c="The prompt is read with a causal mask; a single new token is what needs none.",
         d="Every new token needs its query, once.",
     ),
-    "lab12.quiz_equal": _answer(
+    "lab12.quiz_equal": choice(
         "b",
         "Thirty layers in a row forgive nothing on this text. What it doesn't hold, several texts\n"
         "in a batch, more than 64 queries, an early end, only other cases can show.",
