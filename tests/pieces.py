@@ -16,6 +16,7 @@ SEE_THE_SAME = (
     "tests/checking/test_stored.py",
     "tests/exercises/test_every_exercise.py",
     "tests/grading/test_handout.py",
+    "tests/grading/test_handout_secrets.py",
     "tests/grading/expected/test_places.py",
 )
 # Their tests share nothing: each lab, and each test without one, is a piece.
