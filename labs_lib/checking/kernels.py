@@ -171,6 +171,13 @@ def read(source: str, forbidden: Iterable[str]) -> Reading:
     return Reading(tuple(sorted(words & set(forbidden))))
 
 
+def not_compiled() -> set[str]:
+    """Words of `%%cuda` cells that were refused when they were run last."""
+    from ..cuda import magic
+
+    return magic.failed
+
+
 def no_compiler() -> str:
     """The sentence for a machine where no kernel can be built; empty where one can."""
     if available().host:

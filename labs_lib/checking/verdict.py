@@ -283,6 +283,11 @@ def _case_name(exercise: Exercise, index: int) -> str:
 
 
 def _not_attempted(exercise: Exercise) -> str:
+    if exercise.kind == "kernel" and exercise.called in kernels.not_compiled():
+        return (
+            "the cell above was refused: mend what its message says, run that cell, then run this "
+            "one"
+        )
     if exercise.is_program:
         return f"write {exercise.called} in the cell above, run that cell, then run this one"
     return f"give {exercise.called} a value in the cell above, run that cell, then run this one"

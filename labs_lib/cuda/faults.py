@@ -90,7 +90,7 @@ def _touched(regions, index: int, offset: int) -> Element:
 def _timeout(f, where) -> str:
     return (
         "The kernel used up its time and was stopped. Look for a loop that never ends, or for a "
-        "write by a pointer past an array of the thread's own, which may hit the loop's counter "
+        "write past the end of an array of the thread's own, which may hit the loop's counter "
         "(LABS_CUDA_SECONDS allows more)."
     )
 

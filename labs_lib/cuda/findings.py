@@ -74,9 +74,7 @@ def _where(report, regions, f) -> str:
             at = offset - int(name["offset"])
             if 0 <= at < int(name["size"]):
                 return f"{name['name'].decode()} (byte {at} of {int(name['size'])}, shared)"
-        # A launch that was stopped has told no names.
-        which = "dynamic shared" if report["n_names"] else "shared"
-        return f"byte {offset} of the {which} memory"
+        return f"byte {offset} of the dynamic shared memory"
     if 0 <= index < len(regions):
         touched = faults.element(regions[index], offset)
         return f"{touched.name}[{touched.at}]"

@@ -15,6 +15,7 @@ from labs_lib.cuda.machine import available
 from labs_lib.cuda.tokens import tokenize
 
 REMARK = "not counted: "
+failed: set[str] = set()  # words of the cells that were refused last: no kernel stands for them
 
 
 def register(shell) -> None:
@@ -32,7 +33,8 @@ def _magic(shell):
         words = shlex.split(line)
         traced = "--traced" in words
         arch, only, name = _options([word for word in words if word != "--traced"])
-        _forget(shell, cell)
+        words_of_cell = _forget(shell, cell)
+        failed.update(words_of_cell)
         try:
             module = _module(cell, check_arch(arch), traced)
             ready = [n for n in module if module.signatures[n].ready and only in (None, n)]
@@ -41,6 +43,7 @@ def _magic(shell):
             _refuse_taken(shell, ready)
         except CudaError as problem:
             raise quiet(problem) from None
+        failed.difference_update(words_of_cell)
         shell.push({n: module[n] for n in ready})
         if traced:
             _print_remarks(module, ready)
@@ -81,12 +84,14 @@ def _module(cell: str, arch: str, traced: bool) -> Module:
         return Module(cell, arch, "cell.cu", built=False)
 
 
-def _forget(shell, cell: str) -> None:
-    """Unbinds the kernels that a cell speaks of: where it fails, no older one may stand for it."""
+def _forget(shell, cell: str) -> set[str]:
+    """Unbinds the kernels that a cell speaks of, and returns its words: where it fails, no older
+    kernel may stand for it."""
     words = {token.text for token in tokenize(cell) if token.kind == "word"}
     for word in words:
         if isinstance(shell.user_ns.get(word), Kernel):
             del shell.user_ns[word]
+    return words
 
 
 def _refuse_taken(shell, names: Iterable[str]) -> None:

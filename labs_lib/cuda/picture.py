@@ -126,7 +126,12 @@ def _note(trace, tiles: Tiles, what: str) -> str:
         parts.append(f"a box is {tiles.high} × {tiles.wide} elements")
     if read and not np.any(tiles.writes):
         who = max(map(max, tiles.who))
-        parts.append(("one thread reads each", "threads share them", "blocks share them")[who])
+        who_read = (
+            "one thread reads each",
+            "several threads read each",
+            "several blocks read each",
+        )
+        parts.append(who_read[who])
     first, *more = parts or [""]
     return "\n".join(filter(None, [first, ", ".join(more)]))
 
@@ -139,7 +144,8 @@ def _paint_reads(ax: Axes, tiles: Tiles) -> None:
     limits = (0, mean.max())
     heatmap(mean, decimals=0 if whole else 1, ax=ax, show_numbers=numbers, limits=limits)
     if not numbers and mean.min() == mean.max():
-        _number(ax, mean.shape[1] / 2 - 0.5, mean.shape[0] / 2 - 0.5, text, 1.0)
+        middle = mean.shape[1] / 2 - 0.5, mean.shape[0] / 2 - 0.5
+        _number(ax, *middle, f"read {_times(int(mean.max()))}" if whole else text, 1.0)
     elif not numbers:
         _bar(ax, ax.images[0], "times read")
 
@@ -164,7 +170,10 @@ def _paint_writes(ax: Axes, tiles: Tiles) -> None:
     elif not one and len(np.unique(values)) <= MOST_NAMES:
         for number in np.unique(values[values >= 0]).tolist():
             rows, columns = np.nonzero(values == number)
-            _number(ax, np.median(columns), np.median(rows), number, number / high)
+            own = (
+                f"block {number}" if columns.max() - columns.min() >= shown.shape[1] / 5 else number
+            )
+            _number(ax, np.median(columns), np.median(rows), own, number / high)
     else:
         _bar(ax, picture, "thread" if one else "block")
 
@@ -203,7 +212,7 @@ def _frame(ax: Axes, trace, tiles: Tiles, what: str, chosen) -> None:
     if chosen is None:
         return
     watched = trace.log.blocks.index(chosen)
-    for first_warp, width in ((False, 2.6), (True, 1.2)):
+    for first_warp, width in ((True, 1.2), (False, 2.6)):  # where both run, the thick one is seen
         pieces = borders(tiles.touched_by(watched, what, first_warp=first_warp))
         for colour, more in (("white", 1.8), (LINE, 0.0)):
             lines = LineCollection(

@@ -11,7 +11,7 @@ LAB = Lab(
     number=9,
     slug="tiles_on_the_gpu",
     title="Tiles on the GPU",
-    minutes=150,
+    minutes=210,
     question=(
         "A GPU multiplies far faster than it fetches. How is attention cut up so that a number is "
         "fetched once and used often, and what have heads to do with it?"

@@ -69,8 +69,8 @@ TILED = (
     sectors_rule(
         "neighbours",
         "neighbours fetch neighbours",
-        "For each byte of q that your kernel asks for memory moves {q}, and for each of k {k}.\n"
-        + NEIGHBOURS_FETCH,
+        "For each byte that your kernel asks for, memory moves {q} where it is one of q, and {k}\n"
+        "where it is one of k.\n" + NEIGHBOURS_FETCH,
         SCORES,
         {"q": 2.0, "k": 2.0},
     ),
@@ -88,8 +88,8 @@ TRANSPOSE = (
     sectors_rule(
         "neighbours",
         "a warp reads and writes neighbours",
-        "Each number is in its place. But for each byte that is read memory moves {a}, and {b}\n"
-        "for each that is written.\n" + NEIGHBOURS_MOVE,
+        "Each number is in its place. But for each byte that your kernel reads, memory moves {a},\n"
+        "and for each that it writes {b}.\n" + NEIGHBOURS_MOVE,
         MATRIX,
         {"a": 1.0, "b": 1.0},
     ),
@@ -105,8 +105,8 @@ TRANSPOSE = (
 # Three walks over the row, or four; 4 bytes a number.
 ROW_BYTES = 4 * 4 * 3 * 600
 TOO_OFTEN = (
-    "The weights are right. But your kernel reads {s} bytes of s, and walking over each row four\n"
-    "times takes {s_most}.\n"
+    "The weights are right. But your kernel reads {s} bytes of s. Three walks over each row are\n"
+    "enough; at most four are allowed, {s_most} bytes.\n"
 )
 
 SOFTMAX = (
@@ -120,7 +120,7 @@ SOFTMAX = (
     sectors_rule(
         "neighbours",
         "neighbours read neighbours",
-        "The weights are right. But for each byte that is read memory moves {s}.\n"
+        "The weights are right. But for each byte that your kernel reads, memory moves {s}.\n"
         + NEIGHBOURS_READ,
         ROWS,
         {"s": 2.0, "p": 2.0},
@@ -147,7 +147,7 @@ SHUFFLES = (
     sectors_rule(
         "neighbours",
         "neighbours read neighbours",
-        "The weights are right. But for each byte that is read memory moves {s}.\n"
+        "The weights are right. But for each byte that your kernel reads, memory moves {s}.\n"
         + NEIGHBOURS_READ,
         ROWS_BY_WARPS,
         {"s": 2.0, "p": 2.0},

@@ -40,7 +40,7 @@ def _draw_sectors(ax: Axes, request: Request) -> None:
         words,
         fetched=fetched,
         label=lambda word: f"{site.name}[{max(0, word * WORD - site.phase) // site.item}]",
-        x_label="word of 4 bytes in a line of 128; between dark lines: a sector; numbers: lanes",
+        x_label="word of 4 bytes (a row: 128 bytes); between dark lines: a sector; numbers: lanes",
         title=_title(request),
         ax=ax,
     )

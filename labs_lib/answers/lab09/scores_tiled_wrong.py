@@ -110,8 +110,8 @@ EDGES = (
     Wrong(
         "last_columns_left_out",
         with_edits(("start < head_dim;", "start + TILE <= head_dim;")),
-        "The loop ends before the last, narrower tile. With 72 numbers a row, eight of them are\n"
-        "left out.",
+        "The loop ends before the last, narrower tile. Of a row of 72 numbers eight are left out,\n"
+        "and of a row of 8 all.",
     ),
     Wrong(
         "stores_without_looking",

@@ -49,16 +49,17 @@ def _with(*pairs: tuple[str, str]) -> str:
 
 
 NO_WAITING = (
-    "Threads read part while others write it. All have to wait before a tree begins, after each\n"
-    "of its steps (the last ones too: a warp needn't move in step), and before part is used anew."
+    "Threads read the shared array while others write it. All have to wait before a tree begins,\n"
+    "after each of its steps (the last ones too: a warp needn't move in step), and before the\n"
+    "array is used anew."
 )
 BEYOND = (
     "Numbers behind a tensor are read or written. Have all threads of the block the same row,\n"
     "blockIdx.x? And does each loop end before cols? p[cols] belongs to the next row."
 )
 BEYOND_PART = (
-    "The tree reaches beyond the end of part. Its first step makes 128 numbers of 256, and in\n"
-    "each step only the threads below half have work."
+    "The tree reaches beyond the end of the shared array. Its first step makes 128 numbers of\n"
+    "256, and in each step only the threads in the lower half have work."
 )
 INSIDE = (
     "The barrier stands inside the if: only some threads reach it. All have to, also those\n"
@@ -66,14 +67,15 @@ INSIDE = (
 )
 
 OWN_SUM = (
-    "Each thread divides by a sum of its own. All of a row have to divide by the same one: part[0]."
+    "Each thread divides by a sum of its own. All of a row have to divide by the same one, the\n"
+    "sum that the tree leaves in its first place."
 )
 
 BARRIERS = (
     Wrong(
         "no_barrier_before_the_first_tree",
         _with((FULL_MOST, "")),
-        "The tree begins before all threads have put their maximum into part.",
+        "The tree begins before all threads have put their maximum into the shared array.",
     ),
     Wrong(
         "no_barrier_before_the_second_tree",
@@ -281,7 +283,7 @@ ARITHMETIC = (
     Wrong(
         "sum_of_the_first_thread",
         _with((TREE_SUM, "")),
-        "part[0] is the sum of the first thread alone. The 256 sums have to be added up.",
+        "You divide by the sum of the first thread alone. The 256 sums have to be added up.",
     ),
     Wrong(
         "each_thread_its_own_sum",
@@ -302,8 +304,8 @@ ARITHMETIC = (
     Wrong(
         "tree_over_the_columns",
         SOFTMAX.replace("half = 128", "half = cols / 2"),
-        "Where the tree begins depends on cols. What it goes over are the 256 numbers in part,\n"
-        "however many columns there are.",
+        "Where the tree begins depends on cols. What it goes over are the 256 numbers in the\n"
+        "shared array, however many columns there are.",
     ),
     Wrong(
         "an_array_for_each_thread",
@@ -332,7 +334,7 @@ ARITHMETIC = (
     Wrong(
         "tree_stops_early",
         _with((TREE_SUM, TREE_SUM.replace("half > 0", "half > 1"))),
-        "The tree for the sum stops one step early: part[1] is left out.",
+        "The tree for the sum stops one step early: the second place is left out.",
     ),
     Wrong(
         "not_divided",

@@ -225,6 +225,34 @@ PLACES = (
         EIGHT_ROWS,
     ),
     Wrong(
+        "a_number_a_thread_in_blocks_of_32",
+        edited(
+            NAIVE,
+            (
+                "for (int j = threadIdx.y; j < 32; j += 8) {\n        int y = blockIdx.y * 32 + j",
+                "{\n        int y = blockIdx.y * 32 + threadIdx.y",
+            ),
+        ),
+        EIGHT_ROWS,
+    ),
+    Wrong(
+        "a_number_of_b_a_thread",
+        edited(
+            NAIVE,
+            (
+                "for (int j = threadIdx.y; j < 32; j += 8) {\n        int y = blockIdx.y * 32 + j",
+                "{\n        int y = blockIdx.y * 32 + threadIdx.y",
+            ),
+            ("blockIdx.x * 32 + threadIdx.x", "blockIdx.x * 32 + threadIdx.x, t = threadIdx.y"),
+            ("int y = blockIdx.y * 32 + threadIdx.y", "int y = blockIdx.y * blockDim.y + t"),
+            (
+                "if (x < cols && y < rows) b[x * rows + y] = a[y * cols + x]",
+                "if (x < rows && y < cols) b[y * rows + x] = a[x * cols + y]",
+            ),
+        ),
+        EIGHT_ROWS,
+    ),
+    Wrong(
         "reads_without_looking",
         _loaded(("if (x < cols && y < rows) tile", "tile")),
         "At the edges the tile reaches beyond the matrix, and you read there.",

@@ -266,6 +266,11 @@ extern "C" void* labs_shared(const void* tag, size_t size, size_t align, const c
         end_run();
     }
     w.variables[w.n_variables++] = {tag, name, at, (uint32_t)size};
+    if (g_request->trace) {  // at once: a launch that is stopped has told them, too
+        SharedName& told = g_report->names[g_report->n_names++];
+        strncpy(told.name, name, sizeof told.name - 1);
+        told.offset = at, told.size = size;
+    }
     uint32_t end = at + (uint32_t)size;
     for (uint32_t i = w.used / 8; i < (end + kZone) / 8; ++i) ((uint64_t*)w.arena)[i] = lab::kPoison;
     w.used = (end + kZone + 15) / 16 * 16;

@@ -140,11 +140,6 @@ static void run_traced() {
     Worker& w = *t_worker;
     g_report->barriers = w.barriers;
     g_report->shared_used = w.most_shared;
-    for (int i = 0; i < w.n_variables; ++i) {
-        SharedName& s = g_report->names[g_report->n_names++];
-        strncpy(s.name, w.variables[i].name, sizeof s.name - 1);
-        s.offset = w.variables[i].offset, s.size = w.variables[i].size;
-    }
     if (n < 2) return;
     Memory after = remember(variables);
     uint32_t text = g_report->text_length;
