@@ -12,6 +12,7 @@ from typing import TextIO
 
 from ..cuda import BuildError
 from ..errors import UsageError
+from ..notebook.atomic import folder_beside
 from .batch.loop import Loop
 from .batch.progress import Progress
 from .batch.results import Results
@@ -68,8 +69,8 @@ def grade(
     check_target(out, submissions)
     results = Results(finished_file(out), seed=seed, again=again)
     progress = Progress(stream or sys.stderr, len(found))
-    with tempfile.TemporaryDirectory(prefix="labs-grade-", ignore_cleanup_errors=True) as folder:
-        keys = Keys(Path(folder), seed, limits, level, warm=shared)
+    with folder_beside(Path(tempfile.gettempdir(), "labs-grade")) as folder:
+        keys = Keys(folder, seed, limits, level, warm=shared)
         runs = executor(scheduler, workers)
         rows = _rows(Loop(courses, keys, runs, results, progress), found)
     fence = " ".join([keys.fence, *(one for one in runs.fences() if one != keys.fence)])
@@ -126,8 +127,8 @@ def prepare(
 def _set_of_keys(courses: Sequence[Course], level: str | None, progress: Progress) -> ReadySet:
     """The keys of all labs on a fresh seed, as far as this machine can make them."""
     entries = {}
-    with tempfile.TemporaryDirectory(prefix="labs-keys-", ignore_cleanup_errors=True) as folder:
-        keys = Keys(Path(folder), secrets.randbits(62), level=level, warm=shared)
+    with folder_beside(Path(tempfile.gettempdir(), "labs-keys")) as folder:
+        keys = Keys(folder, secrets.randbits(62), level=level, warm=shared)
         ready.require(keys.level_name)
         try:
             for course in courses:
