@@ -1,11 +1,13 @@
 """Lab 10: references, wrong programs and right programs.
 
+parts.py       what several of them compute
 rows.py        safe_softmax and log_sum_exp: the whole row is at hand
 states.py      rescale and merge_softmax_states: what is kept of scores that have gone by
 stream.py      online_softmax: blocks that come one at a time
 attention.py   attention_one_pass as students get it wrong
+attention_parts.py  attention_one_pass with one part changed
 attention_right.py  attention_one_pass: odd but right
-attention_slips.py  and slips of shape, of Python and of a first try
+attention_slips.py  attention_one_pass: slips of shape, of Python and of a first try
 slips.py, state_slips.py  such slips for rows.py, and for states.py and stream.py
 quiz.py        the quiz questions
 """

@@ -11,9 +11,10 @@ from labs_lib.attention.online_softmax import attention_one_pass
 from labs_lib.exercises.lab10 import MAKES_THE_ROW
 
 from ..kit import Answer, Wrong
-from .attention_parts import INF, changed, finish, hide
+from .attention_parts import changed, hide
 from .attention_right import RIGHT
 from .attention_slips import SLIPS
+from .parts import INF, finish
 
 
 def _one(m, m_new, power):
@@ -138,7 +139,7 @@ WRONG = (
         changed(top=lambda m, s, raw: torch.maximum(m, s.amax(-1).masked_fill(
             s.amax(-1) == -INF, 0.0))),
         "A maximum of -inf was replaced by 0, and the 0 was kept. After a block of hidden keys,\n"
-        "scores around -150 can't beat it. The stand-in belongs into the exponent only.",
+        "scores around -150 can't beat it. The stand-in belongs in the exponent only.",
     ),
     Wrong(
         "hidden_keys_at_minus_ten_thousand",
@@ -204,8 +205,7 @@ WRONG = (
     ),
     Wrong(
         "maximum_of_unscaled_scores",
-        changed(top=lambda m, s, raw: torch.maximum(m, raw.amax(-1)),
-                finish=lambda m, l, o: finish(m, l, o)),
+        changed(top=lambda m, s, raw: torch.maximum(m, raw.amax(-1))),
         "m is the maximum of the scores before they are scaled, so it lies far above those that\n"
         "are exponentiated. With large scores every exp becomes 0.",
     ),

@@ -9,22 +9,12 @@ from typing import Any
 
 import torch
 
-INF = math.inf
-
-
-def stand_in(m):
-    """m with 0 in the place of -inf, for use in an exponent."""
-    return m.masked_fill(m == -INF, 0.0)
+from .parts import INF, finish, stand_in
 
 
 def hide(scores, visible):
     """The scores with -inf where a key is hidden."""
     return scores.masked_fill(~visible, -INF)
-
-
-def finish(m, l, o):
-    """Output and log-sum-exp; zeros and -inf where nothing was seen."""
-    return o / torch.where(l > 0, l, 1.0)[..., None], m + l.log()
 
 
 @dataclass(frozen=True)

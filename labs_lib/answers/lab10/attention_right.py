@@ -11,9 +11,8 @@ from torch.nn import functional as F
 from labs_lib.attention.online_softmax import attention_one_pass, finish, merge_softmax_states
 
 from ..kit import Right
-from .attention_parts import INF, changed, stand_in
-
-LOG2_E = 1.4426950408889634
+from .attention_parts import changed
+from .parts import INF, LOG2_E, stand_in
 
 
 def _split_keys(q, k, v, mask=None, block=16):

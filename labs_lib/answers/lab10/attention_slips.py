@@ -7,7 +7,8 @@ import math
 import torch
 
 from ..kit import Wrong
-from .attention_parts import INF, changed, finish, hide, stand_in
+from .attention_parts import changed, hide
+from .parts import INF, finish, stand_in
 from .slips import NO_TENSOR, ONE_TRUTH
 from .state_slips import NEVER_MOVED
 
@@ -118,8 +119,8 @@ SLIPS = (
         "The second result is l. The log-sum-exp is m + log(l)."),
     Wrong("added_a_little", changed(finish=lambda m, l, o: (
         o / (l + 1e-6)[..., None], m + l.log())),
-        "A small number is added to l, and the output is off by a millionth: it shows in float64.\n"
-        "l is at least 1, except where there is nothing to divide."),
+        "A small number is added to l, and the output is off by up to a millionth: it shows in\n"
+        "float64. l is at least 1, except where there is nothing to divide."),
     Wrong("other_way_round", changed(finish=lambda m, l, o: finish(m, l, o)[::-1]),
         "The two results come in the wrong order: first the output, then the log-sum-exp."),
 )  # fmt: skip

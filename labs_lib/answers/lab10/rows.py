@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import reduce
 
 import torch
@@ -11,14 +10,7 @@ from labs_lib.attention.online_softmax import log_sum_exp, safe_softmax
 
 from ..kit import Answer, Right, Wrong
 from . import slips
-
-INF = math.inf
-LOG2_E = 1.4426950408889634
-
-
-def _shift(m):
-    """A stand-in for the maximum of rows that have none."""
-    return m.masked_fill(m == -INF, 0.0)
+from .parts import INF, LOG2_E, stand_in
 
 
 def _softmax(shift, power=torch.exp, total=lambda p: p.sum(-1, keepdim=True)):
@@ -33,7 +25,7 @@ def _softmax(shift, power=torch.exp, total=lambda p: p.sum(-1, keepdim=True)):
 
 
 def _row_max(scores):
-    return _shift(scores.amax(-1, keepdim=True))
+    return stand_in(scores.amax(-1, keepdim=True))
 
 
 def _row_min(scores):
@@ -92,13 +84,13 @@ SAFE_SOFTMAX = Answer(
         ),
         Wrong(
             "maximum_of_columns",
-            _softmax(lambda s: _shift(s.amax(-2, keepdim=True))),
+            _softmax(lambda s: stand_in(s.amax(-2, keepdim=True))),
             "The maximum is taken down the columns. A row is the last axis.",
         ),
         Wrong(
             "over_the_columns",
-            lambda s: (s - _shift(s.amax(-2, keepdim=True))).exp().nan_to_num()
-            / (s - _shift(s.amax(-2, keepdim=True))).exp().sum(-2, keepdim=True).clamp(min=1e-30),
+            lambda s: (s - stand_in(s.amax(-2, keepdim=True))).exp().nan_to_num()
+            / (s - stand_in(s.amax(-2, keepdim=True))).exp().sum(-2, keepdim=True).clamp(min=1e-30),
             "Here the columns add up to 1. The softmax of a row runs along the last axis.",
         ),
         Wrong(
@@ -154,8 +146,8 @@ SAFE_SOFTMAX = Answer(
             "added_a_little",
             lambda s: (s - _row_max(s)).exp() / ((s - _row_max(s)).exp().sum(
                 -1, keepdim=True) + 1e-6),
-            "A small number is added to the sum, and every weight is off by a millionth: it shows\n"
-            "in float64. The sum is at least 1, except where there is nothing to divide.",
+            "A small number is added to the sum, and the weights are off by up to a millionth: it\n"
+            "shows in float64. The sum is at least 1, except where there is nothing to divide.",
         ),
         Wrong(
             "nan_for_nothing",
@@ -182,11 +174,11 @@ SAFE_SOFTMAX = Answer(
         Right("by_steps", _by_steps),
         Right("nan_made_zero_at_the_end", lambda s: torch.nan_to_num(_nan_for_nothing(s))),
         Right("powers_of_two_throughout", lambda s: _softmax(
-            lambda x: _shift(x.amax(-1, keepdim=True)), power=torch.exp2)(s * LOG2_E)),
+            lambda x: stand_in(x.amax(-1, keepdim=True)), power=torch.exp2)(s * LOG2_E)),
         Right("float64_inside", lambda s: safe_softmax(s.double()).to(s.dtype)),
         Right("added_next_to_nothing", lambda s: (s - _row_max(s)).exp() / (
             (s - _row_max(s)).exp().sum(-1, keepdim=True) + 1e-8)),
-        Right("from_log_sum_exp", lambda s: (s - _shift(log_sum_exp(s))[..., None]).exp()),
+        Right("from_log_sum_exp", lambda s: (s - stand_in(log_sum_exp(s))[..., None]).exp()),
     ),
 )  # fmt: skip
 
@@ -200,7 +192,7 @@ def _lse(shift, finish=lambda m, l: m + l.log()):
 
 
 def _max(scores):
-    return _shift(scores.amax(-1))
+    return stand_in(scores.amax(-1))
 
 
 def _by_two(scores):
@@ -293,7 +285,7 @@ LOG_SUM_EXP = Answer(
         ),
         Wrong(
             "zero_for_nothing",
-            lambda s: _shift(log_sum_exp(s)),
+            lambda s: stand_in(log_sum_exp(s)),
             "A row of -inf gets 0. Zero would say that its exponentials add up to 1; they add up\n"
             "to 0, and the logarithm of 0 is -inf.",
         ),

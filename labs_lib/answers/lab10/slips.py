@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ..kit import Wrong
-from .attention_parts import INF, stand_in
+from .parts import INF, stand_in
 
 ONE_TRUTH = (
     "A tensor of several numbers stands where Python wants one True or False: in max(a, b), in an\n"
@@ -147,8 +147,8 @@ LOG_SUM_EXP = (
     Wrong(
         "logarithm_of_all_weights",
         lambda s: s.new_zeros(s.shape[:-1]).masked_fill(s.amax(-1) == -INF, -INF),
-        "This is 0 in every row: the weights of a softmax add up to 1, and log(1) is 0. It is the\n"
-        "sum before the division that is asked.",
+        "This is 0 in every row: the weights of a softmax add up to 1, and log(1) is 0. Take the\n"
+        "logarithm of the sum before the division.",
     ),
     Wrong(
         "sum_of_the_scores",

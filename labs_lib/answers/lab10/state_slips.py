@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..kit import Wrong
-from .attention_parts import INF, stand_in
+from .parts import INF, factor, terms
 from .slips import NO_TENSOR, ONE_TRUTH, ROW_AXIS, TWO_RESULTS, top_without_axis
 
 O_AXIS = (
@@ -16,22 +16,18 @@ L_AXIS = "The factor has been given an axis for o, and l has none. l and the fac
 OTHER_WAY_ROUND = "The two results come in the wrong order: first l, then o."
 
 
-def _factor(m_old, m_new):
-    return (m_old - stand_in(m_new)).exp()
-
-
 def _by_if(m_old, m_new, l, o):
-    return (l, o) if m_old == -INF else (l * _factor(m_old, m_new), o)
+    return (l, o) if m_old == -INF else (l * factor(m_old, m_new), o)
 
 
 def _quotient_of_powers(m_old, m_new, l, o):
-    factor = torch.where(m_old == -INF, 0.0, m_old.exp() / m_new.exp())
-    return l * factor, o * factor[..., None]
+    by = torch.where(m_old == -INF, 0.0, m_old.exp() / m_new.exp())
+    return l * by, o * by[..., None]
 
 
 def _difference_as_factor(m_old, m_new, l, o):
-    factor = torch.where(m_old == -INF, 0.0, m_old - m_new)
-    return l * factor, o * factor[..., None]
+    by = torch.where(m_old == -INF, 0.0, m_old - m_new)
+    return l * by, o * by[..., None]
 
 
 def _ratio(m_old, m_new):
@@ -39,20 +35,20 @@ def _ratio(m_old, m_new):
 
 
 def _other_way_round(m_old, m_new, l, o):
-    factor = _factor(m_old, m_new)
-    return o * factor[..., None], l * factor
+    by = factor(m_old, m_new)
+    return o * by[..., None], l * by
 
 
 RESCALE = (
     Wrong("truth_of_a_tensor", _by_if, ONE_TRUTH),
-    Wrong("factor_without_axis", lambda a, b, l, o: (l, o * _factor(a, b)), O_AXIS),
-    Wrong("factor_without_axis_in_front", lambda a, b, l, o: (l, _factor(a, b) * o), O_AXIS),
+    Wrong("factor_without_axis", lambda a, b, l, o: (l, o * factor(a, b)), O_AXIS),
+    Wrong("factor_without_axis_in_front", lambda a, b, l, o: (l, factor(a, b) * o), O_AXIS),
     Wrong(
         "axis_for_both",
-        lambda a, b, l, o: (l * _factor(a, b)[..., None], o),
+        lambda a, b, l, o: (l * factor(a, b)[..., None], o),
         L_AXIS,
     ),
-    Wrong("axis_for_both_in_front", lambda a, b, l, o: (_factor(a, b)[..., None] * l, o), L_AXIS),
+    Wrong("axis_for_both_in_front", lambda a, b, l, o: (factor(a, b)[..., None] * l, o), L_AXIS),
     Wrong(
         "quotient_of_maxima",
         lambda a, b, l, o: (l * _ratio(a, b), o * _ratio(a, b)[..., None]),
@@ -93,28 +89,24 @@ def _nothing(block):
     return torch.full_like(block[..., 0], -INF), torch.zeros_like(block[..., 0])
 
 
-def _terms(block, m):
-    return (block - stand_in(m)[..., None]).exp().sum(-1)
-
-
 def _still(m, l, block):
     m_new = torch.maximum(m, block.amax(-1))
-    return m, l * _factor(m, m_new) + _terms(block, m_new)
+    return m, l * factor(m, m_new) + terms(block, m_new)
 
 
 def _too_early(m, l, block):
     m_new = torch.maximum(m, block.amax(-1))
-    return m_new, (l + _terms(block, m_new)) * _factor(m, m_new)
+    return m_new, (l + terms(block, m_new)) * factor(m, m_new)
 
 
 def _terms_of_the_block(m, l, block):
     m_new = torch.maximum(m, block.amax(-1))
-    return m_new, l * _factor(m, m_new) + _terms(block, block.amax(-1))
+    return m_new, l * factor(m, m_new) + terms(block, block.amax(-1))
 
 
 def _right(m, l, block):
     m_new = torch.maximum(m, block.amax(-1))
-    return m_new, l * _factor(m, m_new) + _terms(block, m_new)
+    return m_new, l * factor(m, m_new) + terms(block, m_new)
 
 
 def _careless(m, l, block):
@@ -126,7 +118,7 @@ def _still_from_the_first(blocks):
     m = l = None
     for block in blocks:
         if m is None:
-            m, l = block.amax(-1), _terms(block, block.amax(-1))
+            m, l = block.amax(-1), terms(block, block.amax(-1))
         else:
             m, l = _still(m, l, block)
     return m, l
@@ -153,7 +145,7 @@ def _read_twice(zero):
             m = block.amax(-1) if m is None else torch.maximum(m, block.amax(-1))
             l = zero(m)
         for block in blocks:
-            l = l + _terms(block, m)
+            l = l + terms(block, m)
         return m, l
 
     return program
@@ -252,7 +244,7 @@ ONLINE_SOFTMAX = (
 def _crossed(a, b):
     (m_a, l_a, o_a), (m_b, l_b, o_b) = a, b
     m = torch.maximum(m_a, m_b)
-    f_a, f_b = _factor(m_b, m), _factor(m_a, m)
+    f_a, f_b = factor(m_b, m), factor(m_a, m)
     return m, l_a * f_a + l_b * f_b, o_a * f_a[..., None] + o_b * f_b[..., None]
 
 
@@ -270,8 +262,8 @@ def _one_decision(a, b):
 
 MERGE_SOFTMAX_STATES = (
     Wrong("truth_of_a_tensor", lambda a, b: max(a[0], b[0]), ONE_TRUTH),
-    Wrong("factor_without_axis", lambda a, b: a[2] * _factor(a[0], b[0]), O_AXIS),
-    Wrong("factor_without_axis_in_front", lambda a, b: _factor(a[0], b[0]) * a[2], O_AXIS),
+    Wrong("factor_without_axis", lambda a, b: a[2] * factor(a[0], b[0]), O_AXIS),
+    Wrong("factor_without_axis_in_front", lambda a, b: factor(a[0], b[0]) * a[2], O_AXIS),
     Wrong(
         "a_brought_to_b",
         _a_to_b,

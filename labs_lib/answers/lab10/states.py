@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from labs_lib.attention.online_softmax import merge_softmax_states, rescale
 
 from ..kit import Answer, Right, Wrong
 from . import state_slips as slips
-
-INF = math.inf
-LOG2_E = 1.4426950408889634
-
-
-def _factor(m_old, m_new):
-    return (m_old - m_new.masked_fill(m_new == -INF, 0.0)).exp()
+from .parts import INF, LOG2_E, factor
 
 
 def _with(factor_l, factor_o=None):
@@ -34,9 +26,9 @@ def _one(m_old, m_new):
 
 
 def _along_the_numbers(m_old, m_new, l, o):
-    factor = _factor(m_old, m_new)
-    wide = factor if factor.shape[-1:] == o.shape[-1:] else factor[..., None]
-    return l * factor, o * wide
+    by = factor(m_old, m_new)
+    wide = by if by.shape[-1:] == o.shape[-1:] else by[..., None]
+    return l * by, o * wide
 
 
 def _one_by_one(m_old, m_new, l, o):
@@ -46,14 +38,14 @@ def _one_by_one(m_old, m_new, l, o):
     ):
         at = tuple(index.tolist())
         if m_old[at] > -INF:
-            factor = (m_old[at] - m_new[at]).exp()
-            l_new[at], o_new[at] = l[at] * factor, o[at] * factor
+            by = (m_old[at] - m_new[at]).exp()
+            l_new[at], o_new[at] = l[at] * by, o[at] * by
     return [l_new, o_new]
 
 
 def _masked(m_old, m_new, l, o):
-    factor = torch.where(m_old == -INF, 0.0, torch.exp2((m_old - m_new) * LOG2_E))
-    return l * factor, torch.einsum("...d,...->...d", o, factor)
+    by = torch.where(m_old == -INF, 0.0, torch.exp2((m_old - m_new) * LOG2_E))
+    return l * by, torch.einsum("...d,...->...d", o, by)
 
 
 RESCALE = Answer(
@@ -61,12 +53,12 @@ RESCALE = Answer(
     wrong=(
         Wrong(
             "o_left_as_it_was",
-            _with(_factor, _one),
+            _with(factor, _one),
             "l is brought to the new maximum, o isn't. Both are sums of exp(score - m_old).",
         ),
         Wrong(
             "l_left_as_it_was",
-            _with(_one, _factor),
+            _with(_one, factor),
             "o is brought to the new maximum, l isn't. Both are sums of exp(score - m_old).",
         ),
         Wrong(
@@ -83,7 +75,7 @@ RESCALE = Answer(
         ),
         Wrong(
             "factor_twice",
-            _with(_factor, lambda a, b: _factor(a, b) ** 2),
+            _with(factor, lambda a, b: factor(a, b) ** 2),
             "o was multiplied by the factor twice. Once is what each of its terms needs.",
         ),
         Wrong(
@@ -106,14 +98,14 @@ RESCALE = Answer(
         ),
         Wrong(
             "o_divided_by_l",
-            lambda a, b, l, o: (l * _factor(a, b), (o * _factor(a, b)[..., None]) / torch.where(
+            lambda a, b, l, o: (l * factor(a, b), (o * factor(a, b)[..., None]) / torch.where(
                 l > 0, l, 1.0)[..., None]),
             "o was divided by l as well. That belongs to the very end; done at each step it is\n"
             "done too often.",
         ),
         Wrong(
             "one_factor_for_all_rows",
-            _with(lambda a, b: _factor(a, b).amax().expand(a.shape)),
+            _with(lambda a, b: factor(a, b).amax().expand(a.shape)),
             "All rows get the same factor. Each row has its own old and new maximum.",
         ),
         Wrong(
@@ -157,7 +149,7 @@ RESCALE = Answer(
 )  # fmt: skip
 
 
-def _merge(of_a=_factor, of_b=_factor, of_l=None, top=torch.maximum):
+def _merge(of_a=factor, of_b=factor, of_l=None, top=torch.maximum):
     """The right merge with other factors (of_l: for l alone) or another maximum."""
 
     def program(a, b):
@@ -190,7 +182,7 @@ def _larger_wins(a, b):
 
 def _wrong_axis(a, b):
     m, l, o = merge_softmax_states(a, b)
-    f_a, f_b = _factor(a[0], m), _factor(b[0], m)
+    f_a, f_b = factor(a[0], m), factor(b[0], m)
     if f_a.shape[-1] == o.shape[-1]:
         o = a[2] * f_a + b[2] * f_b
     return m, l, o
@@ -206,8 +198,8 @@ def _stand_in_kept(a, b):
 def _stacked(a, b):
     m, l, o = (torch.stack([x, y]) for x, y in zip(a, b, strict=True))
     top = m.amax(0)
-    factor = torch.where(m == -INF, 0.0, torch.exp2((m - top) * LOG2_E))
-    return [top, (l * factor).sum(0), torch.einsum("s...d,s...->...d", o, factor)]
+    by = torch.where(m == -INF, 0.0, torch.exp2((m - top) * LOG2_E))
+    return [top, (l * by).sum(0), torch.einsum("s...d,s...->...d", o, by)]
 
 
 def _by_cases(a, b):
@@ -245,7 +237,7 @@ MERGE_SOFTMAX_STATES = Answer(
         ),
         Wrong(
             "o_left_as_it_was",
-            _merge(_one, _one, of_l=_factor),
+            _merge(_one, _one, of_l=factor),
             "l is rescaled before it is added, o isn't. o is a sum of the same exp(score - m),\n"
             "each times a value.",
         ),
@@ -311,7 +303,7 @@ MERGE_SOFTMAX_STATES = Answer(
         Wrong(
             "maxima_added",
             lambda a, b: (a[0] + b[0], *merge_softmax_states(a, b)[1:]),
-            "m is the sum of the two maxima. It is the larger of them.",
+            "m is the sum of the two maxima. The new m is the larger of them.",
         ),
         Wrong(
             "power_of_two",
@@ -335,7 +327,7 @@ MERGE_SOFTMAX_STATES = Answer(
             "stand_in_kept",
             _stand_in_kept,
             "A maximum of -inf was replaced by 0, and the 0 was kept. It then beats the real\n"
-            "maximum of -150, and all weights become 0. The stand-in belongs into the exponent\n"
+            "maximum of -150, and all weights become 0. The stand-in belongs in the exponent\n"
             "only.",
         ),
         Wrong(

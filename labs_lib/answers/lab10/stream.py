@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch.nn import functional as F
 
@@ -12,30 +10,14 @@ from labs_lib.exercises.lab10 import KEEPS_THE_ROW
 
 from ..kit import Answer, Right, Wrong
 from . import state_slips as slips
-
-INF = math.inf
-LOG2_E = 1.4426950408889634
-
-
-def _stand_in(m):
-    return m.masked_fill(m == -INF, 0.0)
-
-
-def _factor(m, m_new):
-    return (m - _stand_in(m_new)).exp()
-
-
-def _terms(block, m_new):
-    return (block - _stand_in(m_new)[..., None]).exp().sum(-1)
+from .parts import INF, LOG2_E, factor, stand_in, terms
 
 
 def _maximum(m, block):
     return torch.maximum(m, block.amax(-1))
 
 
-def _stream(
-    factor=_factor, terms=_terms, top=_maximum, start=-INF, seen=lambda block, first: block
-):
+def _stream(factor=factor, terms=terms, top=_maximum, start=-INF, seen=lambda block, first: block):
     """The right program with one part changed."""
 
     def program(blocks):
@@ -69,14 +51,13 @@ def _no_maximum(blocks):
 def _all_at_once(blocks):
     scores = torch.cat(list(blocks), dim=-1)
     m = scores.amax(-1)
-    return m, _terms(scores, m)
+    return m, terms(scores, m)
 
 
 def _in_half(blocks):
-    def factor(m, m_new):
-        return _factor(m, m_new).half()
-
-    m, l = _stream(factor, lambda block, m_new: _terms(block, m_new).half())(blocks)
+    m, l = _stream(
+        lambda m, m_new: factor(m, m_new).half(), lambda block, m_new: terms(block, m_new).half()
+    )(blocks)
     return m, l.to(m.dtype)
 
 
@@ -88,7 +69,7 @@ def _divided(blocks):
 def _stand_in_kept(blocks):
     m = l = None
     for block in blocks:
-        top = _stand_in(block.amax(-1))
+        top = stand_in(block.amax(-1))
         m_new = top if m is None else torch.maximum(m, top)
         l = (0.0 if m is None else l * (m - m_new).exp()) + (block - m_new[..., None]).exp().sum(-1)
         m = m_new
@@ -116,7 +97,7 @@ def _by_logaddexp(blocks):
         for score in own.unbind(-1):
             lse = score if lse is None else torch.logaddexp(lse, score)
         dtype = block.dtype
-    l = torch.where(m > -INF, (lse - _stand_in(m)).exp(), 0.0)
+    l = torch.where(m > -INF, (lse - stand_in(m)).exp(), 0.0)
     return [m.to(dtype), l.to(dtype)]
 
 
@@ -143,9 +124,9 @@ def _lazily(blocks, slack=4.0):
             l = torch.zeros_like(top)
         m = torch.maximum(m, top)
         used = torch.where(m > stale + slack, m, stale)
-        l = l * _factor(stale, used) + _terms(block, used)
+        l = l * factor(stale, used) + terms(block, used)
         stale = used
-    return m, l * torch.where(m > -INF, (stale - _stand_in(m)).exp(), 0.0)
+    return m, l * torch.where(m > -INF, (stale - stand_in(m)).exp(), 0.0)
 
 
 ONLINE_SOFTMAX = Answer(
@@ -167,8 +148,8 @@ ONLINE_SOFTMAX = Answer(
             "maximum_of_the_block",
             _stream(top=lambda m, block: block.amax(-1), factor=lambda m, n: (
                 m - n).exp().nan_to_num(0.0, 1e30)),
-            "m is the maximum of the last block, not of all that came. A smaller block makes it\n"
-            "fall again.",
+            "m is the maximum of the last block, not of all that came. A block with smaller\n"
+            "scores makes it fall again.",
         ),
         Wrong(
             "maximum_begins_with_zero",
@@ -186,7 +167,7 @@ ONLINE_SOFTMAX = Answer(
             "stand_in_kept",
             _stand_in_kept,
             "A maximum of -inf was replaced by 0, and the 0 was kept. After a block of -inf the\n"
-            "scores around -150 can't beat it any more. The stand-in belongs into the exponent\n"
+            "scores around -150 can't beat it any more. The stand-in belongs in the exponent\n"
             "only.",
         ),
         Wrong(
@@ -217,7 +198,7 @@ ONLINE_SOFTMAX = Answer(
         ),
         Wrong(
             "half_of_each_block",
-            _stream(terms=lambda block, m: _terms(block[..., : (block.shape[-1] + 1) // 2], m)),
+            _stream(terms=lambda block, m: terms(block[..., : (block.shape[-1] + 1) // 2], m)),
             "Only the first half of each block is summed; the maximum has seen all of it.",
         ),
         Wrong(
@@ -230,8 +211,8 @@ ONLINE_SOFTMAX = Answer(
         Wrong(
             "power_of_two",
             _stream(
-                lambda m, n: torch.exp2(m - _stand_in(n)),
-                lambda b, n: torch.exp2(b - _stand_in(n)[..., None]).sum(-1)),
+                lambda m, n: torch.exp2(m - stand_in(n)),
+                lambda b, n: torch.exp2(b - stand_in(n)[..., None]).sum(-1)),
             "The powers are of 2 and not of e. exp(x) = 2 to the power of what?",
         ),
         Wrong(
@@ -248,7 +229,8 @@ ONLINE_SOFTMAX = Answer(
         Wrong(
             "log_sum_exp_in_place_of_l",
             lambda blocks: (lambda m, l: (m, m + l.log()))(*online_softmax(blocks)),
-            "The second result is m + log(l), the log-sum-exp. Asked is l, the sum below m.",
+            "The second result is m + log(l), the log-sum-exp. Asked is l, the sum of\n"
+            "exp(score - m).",
         ),
         Wrong(
             "one_over_l",
