@@ -70,7 +70,8 @@ def test_titles_state_what_is_seen(scores):
     assert titles["q", "read"][0] == "q: each element is read 6 times"
     assert titles["s", "write"][0] == "s: 4 blocks write, each its own part, once"
     assert (
-        "sectors per request" in titles["k", "read"][1] and "blocks share" in titles["k", "read"][1]
+        "sectors per request" in titles["k", "read"][1]
+        and "several blocks read each" in titles["k", "read"][1]
     )
     axes = drawn(scores)
     said = [ax.get_title(loc="left").replace("\n", " ") for ax in axes]
@@ -171,7 +172,9 @@ def test_numbers_stand_beside_colours(make):
     axes = drawn(k.trace[1, 32](torch.zeros(8), torch.zeros(32)))
     assert [text.get_text() for text in axes[0].texts] == ["4"] * 8
     few, many = drawn(recorded.trace("softmax_rows"))
-    assert [text.get_text() for text in few.texts] == ["3"], "one number where all are equal"
+    assert [text.get_text() for text in few.texts] == ["read 3 times"], (
+        "one number where all are equal"
+    )
     assert [c.get_ylabel() for c in many.child_axes] == ["block"], "else a bar with numbers"
 
 
