@@ -11,7 +11,7 @@ from .cache import Kept, _ListOfParts
 from .cache import variant as cache_with
 from .sizes import _variant as counted
 from .step import Step, variant
-from .step_wrong import _joined_along
+from .step_wrong import joined_along
 
 
 class _NotCounted(Kept):
@@ -276,7 +276,7 @@ DECODE_STEP_SLIPS = (
     Wrong("mask_inverted_infinite", variant(attend=_filled(_triangle, -math.inf)), INVERTED),
     Wrong("not_itself", variant(attend=_filled(_not_itself, -1e9)), NOT_ITSELF),
     Wrong("not_itself_infinite", variant(attend=_filled(_not_itself, -math.inf)), NOT_ITSELF),
-    Wrong("joined_on_the_last_axis", variant(joined=_joined_along(-1)),
+    Wrong("joined_on_the_last_axis", variant(joined=joined_along(-1)),
         "Old and new keys are joined along the numbers of a head. Tokens are axis 2 of\n"
         "[batch, n_head, tokens, head_dim]."),
     Wrong("one_wide_head", variant(split=lambda self, x, n: x.unsqueeze(1)),

@@ -92,7 +92,9 @@ class _StoredAfterwards(Step):
         return (q @ k[:, :, :-new].mT / self.divisor(q)).softmax(-1) @ v[:, :, :-new]
 
 
-def _joined_along(axis):
+def joined_along(axis):
+    """Old and new joined along another axis than the tokens'."""
+
     def joined(self, cache, k, v):
         if cache is None:
             return k, v
@@ -122,7 +124,7 @@ def _detached(self, cache, k, v):
     return Step.joined(self, None if cache is None else [t.detach() for t in cache], k, v)
 
 
-def _turned(q=0, k=0, v=None):
+def turned(q=0, k=0, v=None):
     """Positions off by the given numbers; None for not turned at all."""
 
     def turn(self, *given):
@@ -133,11 +135,13 @@ def _turned(q=0, k=0, v=None):
     return turn
 
 
-def _from_zero(self, q, k, v, rotate, past):
+def from_zero(self, q, k, v, rotate, past):
+    """New tokens turned as if they stood at the start."""
     return rotate(q, 0), rotate(k, 0), v
 
 
-def _one_more_place(self, q, k, v, rotate, past):
+def one_more_place(self, q, k, v, rotate, past):
+    """New tokens turned one place too far where something is kept."""
     past = past + 1 if past else 0
     return rotate(q, past), rotate(k, past), v
 
@@ -179,10 +183,10 @@ WRONG = (
         new, tokens, dtype=torch.bool).tril(max(tokens - new - 1, 0))),
         "A new token doesn't see itself: the mask ends one key too early, or attention runs\n"
         "before the new keys are joined to the kept ones."),
-    Wrong("positions_from_zero", variant(turn=_from_zero),
+    Wrong("positions_from_zero", variant(turn=from_zero),
         "The new tokens are turned as if they stood at the start of the text. The first of them\n"
         "stands behind all kept ones."),
-    Wrong("position_off_by_one", variant(turn=_one_more_place),
+    Wrong("position_off_by_one", variant(turn=one_more_place),
         "The new tokens are turned one place too far. Positions count from 0: behind `past` kept\n"
         "tokens the next one stands at position past."),
     Wrong("position_one_too_low", variant(turn=_one_place_less),
@@ -191,16 +195,16 @@ WRONG = (
     Wrong("one_position_for_all", variant(turn=_all_at_the_first_place),
         "All new tokens are turned for the position of the first. Right as long as one comes at a\n"
         "time; rotate knows where the others stand if it gets them all at once."),
-    Wrong("not_turned", variant(turn=_turned(None, None)),
+    Wrong("not_turned", variant(turn=turned(None, None)),
         "Nothing is turned: rotate is never called; the layer can't tell where a token stands."),
-    Wrong("queries_not_turned", variant(turn=_turned(None, 0)),
+    Wrong("queries_not_turned", variant(turn=turned(None, 0)),
         "The keys are turned and the queries are not. The product depends on the distance of the\n"
         "two only if both are."),
-    Wrong("keys_not_turned", variant(turn=_turned(0, None)),
+    Wrong("keys_not_turned", variant(turn=turned(0, None)),
         "The queries are turned and the keys are not. The product depends on the distance of the\n"
         "two only if both are."),
-    Wrong("values_turned", variant(turn=_turned(0, 0, 0)),
-        "The values are turned too. Positions decide who is looked at, so they belong into\n"
+    Wrong("values_turned", variant(turn=turned(0, 0, 0)),
+        "The values are turned too. Positions decide who is looked at, so they belong in\n"
         "queries and keys; a value is handed on as it is."),
     Wrong("turned_again", _turned_again,
         "The kept keys are turned once more in every step. They were turned when they came; only\n"
@@ -219,10 +223,10 @@ WRONG = (
         "Only the new keys and values are returned; what came in before is lost after this step."),
     Wrong("stored_afterwards", _StoredAfterwards(),
         "The new tokens are stored after attending, so they don't see themselves. Join first."),
-    Wrong("joined_on_heads", variant(joined=_joined_along(1)),
+    Wrong("joined_on_heads", variant(joined=joined_along(1)),
         "Old and new keys are joined along the axis of the heads. Tokens are axis 2 of\n"
         "[batch, n_head, tokens, head_dim]."),
-    Wrong("joined_on_texts", variant(joined=_joined_along(0)),
+    Wrong("joined_on_texts", variant(joined=joined_along(0)),
         "Old and new keys are joined along the axis of the texts. Tokens are axis 2 of\n"
         "[batch, n_head, tokens, head_dim]."),
     Wrong("new_in_front", variant(joined=_new_in_front),

@@ -174,7 +174,7 @@ FLASH_BACKWARD = Answer(
             "D).",
         ),
         Wrong(
-            "d_times_twice",
+            "as_for_a_single_sigmoid",
             _changed(d_scores=lambda p, dp, d: p * (1 - p) * dp),
             "dS has p * (1 - p), as for a single sigmoid. The other weights of the row fall, too.",
         ),

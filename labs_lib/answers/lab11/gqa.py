@@ -89,13 +89,17 @@ def _asserts(q, k, v, block_q=16, block_k=16):
     return flash_gqa(q, k, v, block_q, block_k)
 
 
-def _as_rows(q, k, v, block_q=16, block_k=16):
-    """All queries of a group as rows of one product."""
-    _refuse(q, k)
+def _as_rows_unrefused(q, k, v, block_q=16, block_k=16):
+    """All queries of a group as rows of one product; nothing is looked at first."""
     rows = q.unflatten(1, (k.shape[1], -1)).flatten(2, 3)  # [batch, n_kv_head, group * seq_q, d]
     out, lse = _tiles(rows, k, v, block_q, block_k)
     back = (-1, q.shape[2])
     return out.unflatten(2, back).flatten(1, 2), lse.unflatten(2, back).flatten(1, 2)
+
+
+def _as_rows(q, k, v, block_q=16, block_k=16):
+    _refuse(q, k)
+    return _as_rows_unrefused(q, k, v, block_q, block_k)
 
 
 def _mixed_rows(q, k, v, block_q=16, block_k=16):
@@ -117,13 +121,6 @@ def _mixed_on_the_way_back(q, k, v, block_q=16, block_k=16):
     ]
 
 
-def _unrefused(q, k, v, block_q=16, block_k=16):
-    rows = q.unflatten(1, (k.shape[1], -1)).flatten(2, 3)
-    out, lse = _tiles(rows, k, v, block_q, block_k)
-    back = (-1, q.shape[2])
-    return out.unflatten(2, back).flatten(1, 2), lse.unflatten(2, back).flatten(1, 2)
-
-
 def _head_by_head(q, k, v, block_q=16, block_k=16):
     if q.shape[1] % k.shape[1] != 0:
         raise ValueError(q.shape, k.shape)
@@ -135,11 +132,11 @@ def _head_by_head(q, k, v, block_q=16, block_k=16):
     return [torch.cat(part, 1) for part in zip(*made, strict=True)]
 
 
-def _five_axes(q, k, v, block_q=16, block_k=16):
-    """The group stays an axis; k and v are seen through strides of 0 in it."""
+def _one_of_each_group_at_a_time(q, k, v, block_q=16, block_k=16):
+    """Query head g of every group in one call, so that q has as many heads as k and v."""
     _refuse(q, k)
     group = q.shape[1] // k.shape[1]
-    made = [_tiles(q[:, g::group], *(t for t in (k, v)), block_q, block_k) for g in range(group)]
+    made = [_tiles(q[:, g::group], k, v, block_q, block_k) for g in range(group)]
     out, lse = (torch.stack(part, 2).flatten(1, 2) for part in zip(*made, strict=True))
     return out, lse
 
@@ -199,7 +196,7 @@ FLASH_GQA = Answer(
         ),
         Wrong(
             "not_refused",
-            _unrefused,
+            _as_rows_unrefused,
             "Head counts that don't divide end in an error of torch's, somewhere inside. Test\n"
             "them first, and raise a ValueError that says so.",
         ),
@@ -212,7 +209,8 @@ FLASH_GQA = Answer(
             "refuses_too_many_only",
             _with(
                 lambda t, n: t[:, [h * t.shape[1] // n for h in range(n)]], refuse=_too_lax),
-            "Three query heads that can't share two evenly go through. Refuse what doesn't divide.",
+            "Three query heads for two key/value heads go through, and 3 isn't a multiple of 2.\n"
+            "Refuse what doesn't divide.",
         ),
         Wrong(
             "asserts",
@@ -236,6 +234,6 @@ FLASH_GQA = Answer(
     right=(
         Right("rows_of_one_product", _as_rows),
         Right("head_by_head", _head_by_head),
-        Right("one_of_each_group_at_a_time", _five_axes),
+        Right("one_of_each_group_at_a_time", _one_of_each_group_at_a_time),
     ),
 )  # fmt: skip

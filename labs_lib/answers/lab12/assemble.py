@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..kit import Right, Wrong
+from ..lab08.step_wrong import from_zero, one_more_place, turned
 
 
 class Assembled:
@@ -136,26 +137,6 @@ def _by_group_size(self, t, group):
     return t[:, [min(h // t.shape[1], t.shape[1] - 1) for h in range(count)]]
 
 
-def _turned(q=0, k=0, v=None):
-    """Turned from `past` plus a number on; None for not turned."""
-
-    def turn(self, *given):
-        *parts, rotate, past = given
-        moved = zip(parts, (q, k, v), strict=True)
-        return [t if by is None else rotate(t, max(past + by, 0)) for t, by in moved]
-
-    return turn
-
-
-def _one_place_more(self, q, k, v, rotate, past):
-    past = past + 1 if past else 0
-    return rotate(q, past), rotate(k, past), v
-
-
-def _from_zero(self, q, k, v, rotate, past):
-    return rotate(q, 0), rotate(k, 0), v
-
-
 def _twice(self, q, k, v, rotate, past):
     return rotate(rotate(q, past), past), rotate(rotate(k, past), past), v
 
@@ -268,8 +249,8 @@ def _square(new, tokens):
 
 WRONG = (
     Wrong("tile", variant(share=_tiled),
-        "The key/value heads are repeated as a whole: 0 1 2 0 1 2. Neighbouring query heads share\n"
-        "one, so the order is 0 0 1 1 2 2."),
+        "The key/value heads are repeated as a whole, so that three become 0 1 2 0 1 2.\n"
+        "Neighbouring query heads share one, so the order is 0 0 1 1 2 2."),
     Wrong("first_head_for_all", variant(share=_first_for_all),
         "All query heads read key/value head 0. Query head h reads h // (n_head // n_kv_head)."),
     Wrong("group_size_for_groups", variant(share=_by_group_size),
@@ -284,24 +265,24 @@ WRONG = (
     Wrong("repeats_before_it_keeps", _SharedBeforeKept(),
         "The outputs are right, but keys and values are repeated before they are kept: the cache\n"
         "is n_head // n_kv_head times as large as it has to be. Join first, then repeat."),
-    Wrong("position_off_by_one", variant(turn=_one_place_more),
+    Wrong("position_off_by_one", variant(turn=one_more_place),
         "With a cache the new tokens are turned one place too far. Behind `past` kept tokens the\n"
         "next one stands at position past."),
-    Wrong("positions_from_one", variant(turn=_turned(1, 1)),
+    Wrong("positions_from_one", variant(turn=turned(1, 1)),
         "Every token is turned one place too far, the first of the text too. Scores depend on\n"
         "distances, so they are right, and the kept keys are not: positions count from 0."),
-    Wrong("positions_from_zero", variant(turn=_from_zero),
+    Wrong("positions_from_zero", variant(turn=from_zero),
         "The new tokens are turned as if they stood at the start of the text. The first of them\n"
         "stands behind all kept ones."),
-    Wrong("not_turned", variant(turn=_turned(None, None)),
+    Wrong("not_turned", variant(turn=turned(None, None)),
         "Nothing is turned: the layer can't tell where a token stands."),
-    Wrong("queries_not_turned", variant(turn=_turned(None, 0)),
+    Wrong("queries_not_turned", variant(turn=turned(None, 0)),
         "The keys are turned and the queries are not. Both are, or a product says nothing about\n"
         "their distance."),
-    Wrong("keys_not_turned", variant(turn=_turned(0, None)),
+    Wrong("keys_not_turned", variant(turn=turned(0, None)),
         "The queries are turned and the keys are not. Both are, or a product says nothing about\n"
         "their distance."),
-    Wrong("values_turned", variant(turn=_turned(0, 0, 0)),
+    Wrong("values_turned", variant(turn=turned(0, 0, 0)),
         "The values are turned too. Positions decide who is looked at; a value is handed on as it\n"
         "is."),
     Wrong("turned_twice", variant(turn=_twice),

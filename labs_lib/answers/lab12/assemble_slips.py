@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..kit import Answer, Wrong
+from ..lab08.step_wrong import joined_along
 from .assemble import RIGHT, WRONG, Assembled, assemble, variant
 
 
@@ -36,15 +37,6 @@ def _all_cut_alike(self, x, W, n_head, n_kv_head):
     return [self.split(x @ W[name], n_head) for name in ("W_Q", "W_K", "W_V")]
 
 
-def _joined_along(axis):
-    def joined(self, cache, k, v):
-        if cache is None:
-            return k, v
-        return torch.cat([cache[0], k], axis), torch.cat([cache[1], v], axis)
-
-    return joined
-
-
 def _k_and_v_exchanged(self, x, W, n_head, n_kv_head):
     return Assembled.project(self, x, {**W, "W_K": W["W_V"], "W_V": W["W_K"]}, n_head, n_kv_head)
 
@@ -73,8 +65,8 @@ SLIPS = (
     Wrong("heads_for_past", variant(past=_heads_for_past),
         "`past` is the number of heads in the cache. The kept tokens are on its axis 2:\n"
         "[batch, n_kv_head, past, head_dim]."),
-    Wrong("joined_along_the_heads", variant(joined=_joined_along(1)), AXIS_OF_TOKENS),
-    Wrong("joined_along_the_numbers", variant(joined=_joined_along(-1)), AXIS_OF_TOKENS),
+    Wrong("joined_along_the_heads", variant(joined=joined_along(1)), AXIS_OF_TOKENS),
+    Wrong("joined_along_the_numbers", variant(joined=joined_along(-1)), AXIS_OF_TOKENS),
     Wrong("k_and_v_exchanged", variant(project=_k_and_v_exchanged),
         "W_K and W_V are exchanged. They have the same shape; only the names tell them apart."),
     Wrong("numbers_as_mask", variant(mask=_numbers_as_mask),

@@ -243,7 +243,7 @@ WRONG = (
         "q is returned as it came. The kernel writes into o."),
     Wrong("one_room_for_all_calls", _OneRoomForAll(),
         "o is made once, and every call writes over what the one before returned. Make it inside\n"
-        "of attend."),
+        "attend."),
 )  # fmt: skip
 
 KERNEL_ATTENTION = Answer(reference=kernel_attention, wrong=WRONG, right=RIGHT)

@@ -9,7 +9,7 @@ QUIZ = {
         "b",
         "Three touch the input, one the merged heads, and scores and weighted sums are two more:\n"
         "they are hidden in the kernel, and they grow with the square of the text.",
-        a="What is inside of the kernel is work as well: scores and weighted sums.",
+        a="What is inside the kernel is work as well: scores and weighted sums.",
         c="A kernel is one launch. It may hold any number of products.",
         d="All heads share one product of each kind; their number doesn't change the work.",
     ),
@@ -17,7 +17,7 @@ QUIZ = {
         "a",
         "A score is a sum over the numbers of a head. In which order they are added changes\n"
         "nothing, if q and k have the same and each pair is turned by its own angle.",
-        b="Scores are sums, and sums don't care for an order that both sides share.",
+        b="Scores are sums, and a sum stays the same when both sides change their order alike.",
         c="Then number 1 of q meets number 2 of k, and the score is another one.",
         d="The values never meet q or k number by number.",
     ),
@@ -39,10 +39,11 @@ QUIZ = {
     ),
     "lab12.quiz_equal": choice(
         "b",
-        "Thirty layers in a row forgive nothing on this text. What it doesn't hold, several texts\n"
-        "in a batch, more than 64 queries, an early end, only other cases can show.",
+        "On this text a mistake in any of thirty layers would change the logits. What the text\n"
+        "doesn't hold (several texts in a batch, more than 64 queries, an early end) only other\n"
+        "cases can show.",
         a="One text has one length, one batch, one split into steps.",
-        c="49,152 numbers that agree are no luck.",
+        c="49,152 numbers don't agree by chance.",
         d="Sums in another order differ in the last bits, and so do these logits.",
     ),
 }

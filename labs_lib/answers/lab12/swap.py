@@ -288,7 +288,7 @@ WRONG = (
         "The mlp reads x without its norm. norm_mlp comes first."),
     Wrong("norm_afterwards", variant(layer=_layer(_normed_afterwards)),
         "The norms come after the sums, as in the paper of 2017. This model norms what is read,\n"
-        "and x itself is never normed inside of a layer."),
+        "and x itself is never normed inside a layer."),
     Wrong("norms_exchanged", variant(layer=_layer(_norms_exchanged)),
         "The two norms of a layer are exchanged: the attention reads norm_attention(x)."),
     Wrong("side_by_side", variant(layer=_layer(_side_by_side)),
@@ -341,7 +341,7 @@ WRONG = (
         "A read without caches goes on with the text before: something is remembered between\n"
         "calls. Without caches a new text begins."),
     Wrong("only_remembered", _only_remembered,
-        "What has been read is kept outside of read, and the caches that come in are not used: a\n"
+        "What has been read is kept outside read, and the caches that come in are not used: a\n"
         "new text goes on with the one before. All that is known of a text is in its caches."),
     Wrong("last_norm_forgotten", variant(logits=lambda self, model, x: x[:, -1] @ model.embed.T),
         "The last norm is missing: model.norm comes before the tokens are compared with x."),

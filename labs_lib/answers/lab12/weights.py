@@ -240,7 +240,7 @@ WRONG = (
     Wrong("inputs_apart", variant(apart=_columns_of_the_file),
         "The inputs are reordered, not the outputs: in the file an output is a row."),
     Wrong("layer_0_always", variant(take=_first_layer),
-        "Whatever layer is asked for, layer 0 comes. The number belongs into the name."),
+        "Whatever layer is asked for, layer 0 comes. The number belongs in the name."),
     Wrong("next_layer", variant(take=_another_layer(1)),
         "These are the matrices of the next layer. Layers count from 0, in the file too."),
     Wrong("k_and_v_exchanged", variant(names=_exchanged("W_K", "W_V")),

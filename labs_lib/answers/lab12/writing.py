@@ -230,7 +230,7 @@ WRONG = (
         "Each read returns new ones: use the latest."),
     Wrong("caches_outlive_the_call", _CachesOutlive(),
         "A new text goes on with the caches of the one before. They live in a default argument or\n"
-        "outside of the function; begin each call with None."),
+        "outside the function; begin each call with None."),
     Wrong("list_outlives_the_call", _WrittenOutlives(),
         "The tokens of an earlier call come back with the new ones: the list is made once for all\n"
         "calls, as a default argument is. Make it inside."),
@@ -244,7 +244,7 @@ WRONG = (
         "Writing goes on after an end. Stop as soon as a token of ends is chosen. (ends holds\n"
         "numbers: a tensor is never `in` it, so make a number of the token first.)"),
     Wrong("prompt_is_returned", _PromptToo(),
-        "The prompt is returned with what was written. The new tokens alone are asked."),
+        "The prompt is returned with what was written. Asked are the new tokens alone."),
     Wrong("one_too_many", _limited(1),
         "One token too many is written. Look at when the count is compared with max_new."),
     Wrong("one_too_few", _limited(-1),
@@ -259,7 +259,7 @@ WRONG = (
         "it is to be the other way round."),
     Wrong("temperature_ignored", _with_temperature(lambda z, t: z.softmax(-1)),
         "draw is asked with the probabilities of temperature 1, whatever was given. Divide the\n"
-        "logits: of probabilities that are divided and normed again nothing changes."),
+        "logits: probabilities that are divided and made to add up to 1 again are as before."),
     Wrong("logits_to_draw", _with_temperature(lambda z, t: z / t),
         NO_PROBABILITIES),
     Wrong("divided_after_the_softmax", _with_temperature(lambda z, t: z.softmax(-1) / t),
