@@ -169,10 +169,9 @@ def test_16_bit_arithmetic_rounds_once_after_each_step(m, dtype):
     o = torch.zeros(1024, 4, dtype=dtype)
     kernel = m.half_sums if dtype == torch.float16 else m.bf16_sums
     kernel[8, 128](a, b, o)
-    x, y = a.double(), b.double()
-    want = torch.stack([x + y, x * y, x / y, x * y + x], 1)
-    assert torch.equal(o, want.float().to(dtype)) or (o.double() - want).abs().max() < 2e-2
-    assert torch.equal(o[:, :3], torch.stack([a + b, a * b, a / b], 1))
+    fused = (a.double() * b.double() + a.double()).float().to(dtype)
+    assert torch.equal(o, torch.stack([a + b, a * b, a / b, fused], 1))
+    assert not torch.equal(fused, a * b + a), "rounded after the product, too, it would differ"
 
 
 def test_pairs_of_halves_move_as_one(m):

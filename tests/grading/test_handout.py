@@ -135,7 +135,9 @@ def test_a_target_that_can_not_be_is_refused_and_nothing_is_written(tmp_path, mo
 
 
 @pytest.mark.slow
-def test_an_empty_folder_may_be_the_target(tmp_path):
+def test_an_empty_folder_may_be_the_target_and_gets_the_outputs_of_what_is_withheld(tmp_path):
     (tmp_path / "empty").mkdir()
     handout(tmp_path / "empty", LABS[-1])
     assert (tmp_path / "empty" / "labs_lib" / "config.py").exists()
+    stored = (tmp_path / "empty" / "labs_lib" / "checking" / "stored_outputs").glob("lab*")
+    assert {path.name for path in stored} == {f"{LABS[-1]}.json", f"{LABS[-1]}.npz"}

@@ -29,7 +29,7 @@ def test_sentence_names_the_columns_of_the_head():
 def test_illegal_pair_is_explained_with_its_nearest_neighbours():
     panel = fused_slices()
     panel.n_head = 7
-    assert not panel.legal and "763 and 770" in panel.message and not panel.failed
+    assert not panel.legal and "763 or 770" in panel.message and not panel.failed
 
 
 def test_missing_head_is_explained():

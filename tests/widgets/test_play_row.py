@@ -124,7 +124,7 @@ def test_a_merge_is_asked_once_and_its_trace_is_played():
 def test_illegal_pair_is_explained_with_its_nearest_neighbours():
     panel = play_row()
     panel.n_head = 5
-    assert not panel.legal and "20 and 25" in panel.message and not panel.failed
+    assert not panel.legal and "20 or 25" in panel.message and not panel.failed
 
 
 @pytest.mark.parametrize(("n_head", "d_model"), [(8, 64), (8, 8)])

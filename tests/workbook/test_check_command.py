@@ -147,7 +147,7 @@ def test_notebook_elsewhere_is_checked_and_leaves_progress_alone(course, tmp_pat
     course.write(course.file.name, {course.name: RIGHT}).replace(copy)
     course.write(course.file.name)
     console = Console(record=True, width=200)
-    assert check([str(copy)], console) in (True, False)
+    assert check([str(copy)], console) is False  # the other exercises are stubs
     assert f"PASS          {course.name}" in console.export_text()
     assert progress.entry(course.name) == {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import io
 import shutil
 import sys
 
@@ -113,14 +114,15 @@ def test_full_disk_is_missing_space(monkeypatch):
     assert row("disk").state == doctor.MISSING
 
 
-def test_looking_writes_nothing(tmp_path, monkeypatch):
+def test_looking_writes_nothing(monkeypatch):
     real, opened = builtins.open, []
 
     def watch(file, mode="r", *rest, **more):
         opened.append((file, mode))
         return real(file, mode, *rest, **more)
 
-    monkeypatch.setattr(builtins, "open", watch)
+    for module in (builtins, io):  # pathlib's files are opened by the latter
+        monkeypatch.setattr(module, "open", watch)
     doctor.report()
     own = [(f, m) for f, m in opened if set(m) & set("wax+") and str(f) != "/dev/null"]
     assert own == []
