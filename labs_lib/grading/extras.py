@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import UsageError
+from ..exercises import exercises
 from .course import Course
 from .intake.attempts import Timed, choose
 from .intake.collect import Submission, collect
@@ -126,7 +127,8 @@ class Extras:
         if not Path(path).is_file():
             raise UsageError(f"there is no file of marks {path}")
         maxima = {e.name: e.points for course in courses for e in course.exercises}
-        return read_marks(path, [one.student for one in found], maxima, self._class)
+        students, every = [one.student for one in found], [e.name for e in exercises()]
+        return read_marks(path, students, maxima, self._class, every)
 
 
 def _keep_marks_in(out: Path) -> None:

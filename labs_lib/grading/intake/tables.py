@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from ...errors import UsageError
@@ -55,16 +55,14 @@ def table_of(
 
 def _lines(text: str, key: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """The titles, and all lines below; raises csv.Error."""
-    tables = (_parsed(text, separator) for separator in _SEPARATORS)
-    first = None
-    for titles, rows in tables:
-        first = first or (titles, rows)
-        if any(title in titles for title in key):
-            return titles, rows
-    return first or ([], [])
+    separator = next((one for one in _SEPARATORS if set(key) & set(_titles(text, one))), ",")
+    return _titles(text, separator), list(_reader(text, separator))[1:]
 
 
-def _parsed(text: str, separator: str) -> tuple[list[str], list[list[str]]]:
-    lines = list(csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator))
-    titles = [title.strip().casefold() for title in lines[0]] if lines else []
-    return titles, lines[1:]
+def _titles(text: str, separator: str) -> list[str]:
+    first = next(_reader(text, separator), [])
+    return [title.strip().casefold() for title in first]
+
+
+def _reader(text: str, separator: str) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)

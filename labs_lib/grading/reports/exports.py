@@ -85,9 +85,6 @@ def _gradebook(report: Report, roster: Roster) -> list[list[Any]]:
         for row in report.rows:
             late = row.late.get(lab)
             raw, lost = row.earned(lab), late.points if late else 0.0
-            numbers = [number(n) for n in (raw, lost, max(0.0, raw - lost), maximum)]
-            if row.is_open(lab):
-                numbers[:3] = "", "", ""
             rows.append(
                 [
                     _item(report, lab),
@@ -96,7 +93,7 @@ def _gradebook(report: Report, roster: Roster) -> list[list[Any]]:
                     row.student,
                     *_last_and_first(roster, row.student),
                     roster.column(row.student, "email", "email address"),
-                    *numbers,
+                    *(number(n) for n in (raw, lost, max(0.0, raw - lost), maximum)),
                 ]
             )
     return rows

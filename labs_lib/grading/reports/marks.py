@@ -19,7 +19,7 @@ import io
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,15 @@ class Marks:
 
 
 def read_marks(
-    path: Path, students: Sequence[str], maxima: Mapping[str, int], roster: Roster
+    path: Path,
+    students: Sequence[str],
+    maxima: Mapping[str, int],
+    roster: Roster,
+    elsewhere: Collection[str] = (),
 ) -> Marks:
-    """Read a file of marks for a class and the exercises (with their most points) of the course.
+    """Read a file of marks for a class and the exercises (with their most points) of this run.
+
+    Marks of the exercises `elsewhere` wait for a run of theirs.
 
     Raises:
         UsageError: if it can't be read, or names a student, an exercise or points that can't be.
@@ -94,8 +100,10 @@ def read_marks(
             if str(row.get("points") or "").strip():
                 raise UsageError(f"{where} gives points and names no exercise; points are for one")
             overall |= {student: comment} if comment else {}
+        elif exercise not in maxima and exercise in elsewhere:
+            continue
         elif exercise not in maxima:
-            raise UsageError(f"{where} is for {exercise!r}, which is no exercise of these labs")
+            raise UsageError(f"{where} is for {exercise!r}, which is no exercise of the course")
         else:
             points = _points(row.get("points"), maxima[exercise], where)
             answer = _answer(row.get("answer"), where)

@@ -78,7 +78,6 @@ def test_what_is_undecided_stays_empty_and_overwrites_no_grade():
     made = report(row(last="needs-review"))
     assert tables(made)["canvas.csv"][2][5:] == ["2", ""]
     assert tables(made)["moodle.csv"][1][4:6] == ["2", ""]
-    assert tables(made)["gradebook.csv"][2][7:] == ["", "", "", "1"]
 
 
 def test_moodle_gets_identifiers_grades_and_feedback(roster):

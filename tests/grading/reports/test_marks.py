@@ -222,3 +222,11 @@ def test_nothing_in_a_file_of_marks_is_passed_over(marks, text):
 def test_marks_of_a_spreadsheet_with_semicolons_and_commas_count(marks):
     found = marks("student;exercise;points;comment\nann;lab90.a;0,5;well\n")
     assert found.by_exercise["ann", "lab90.a"].points == 0.5
+
+
+def test_marks_of_other_labs_wait_for_a_run_of_theirs(tmp_path):
+    (tmp_path / "m.csv").write_text(f"{HEAD}ann,lab01.a,1,,\nann,lab90.a,1,,\n", encoding="utf-8")
+    found = read_marks(tmp_path / "m.csv", ["ann"], MAXIMA, Roster(), ["lab01.a"])
+    assert [exercise for _, exercise in found.by_exercise] == ["lab90.a"]
+    with pytest.raises(UsageError, match="no exercise of the course"):
+        read_marks(tmp_path / "m.csv", ["ann"], MAXIMA, Roster())
