@@ -49,8 +49,8 @@ ANSWERS = {
             Wrong(
                 "divided_by_rows",
                 lambda x: x.sum(dim=-1) / len(x),
-                "The sum is divided by len(x), the length of the first axis, which is how many\n"
-                "rows there are. Divide by how many numbers stand in one row.",
+                "The sum is divided by len(x), the length of the first axis, which with two axes\n"
+                "is how many rows there are. Divide by how many numbers stand in one row.",
             ),
             Wrong(
                 "divided_by_three",
@@ -68,18 +68,18 @@ ANSWERS = {
                 "loop_over_two_axes",
                 lambda x: torch.tensor([sum(map(float, row.reshape(-1))) / len(row) for row in x]),
                 "Right for two axes. With three, a loop over x runs over blocks of rows, and this\n"
-                "gives one number per block; asked is one number per row.",
+                "gives one number per block; wanted is one number per row.",
             ),
             Wrong(
                 "returned_in_the_loop",
                 lambda x: sum(map(float, x[0].reshape(-1))) / len(x[0]),
                 "This is one number, the mean of the first row. A return inside the loop ends the\n"
-                "function in its first turn; asked is one number for every row.",
+                "function in its first turn; wanted is one number for every row.",
             ),
             Wrong(
                 "list_of_numbers",
                 lambda x: x.mean(dim=-1).tolist(),
-                "The numbers are right but they come as a list; asked is a tensor.",
+                "The numbers are right but they come as a list; wanted is a tensor.",
             ),
             Wrong(
                 "nothing_returned",
@@ -91,7 +91,7 @@ ANSWERS = {
                 "only_the_last_row",
                 lambda x: x[-1].mean(-1),
                 "This is the mean of the last row alone. A loop that writes each result to the\n"
-                "same name keeps the last one; asked is one number for every row.",
+                "same name keeps the last one; wanted is one number for every row.",
             ),
             Wrong(
                 "whole_numbers",

@@ -23,7 +23,7 @@ SELF_TEST = {
             Wrong(
                 "d",
                 "d",
-                "They can: A has as many columns as B has rows, and that is all that is asked.",
+                "They can: A has as many columns as B has rows, and that is all that is needed.",
             ),
         ),
         because="[4, 6] @ [6, 3]: the inner numbers are equal and go, the outer ones stay.",

@@ -15,6 +15,15 @@ from ...attention.single_head import (
 from ..kit import Answer, Right, Wrong, decorated
 from . import heads
 
+_KEY_AXIS_GONE = (
+    "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
+    "answer serves a whole row."
+)
+_SUMMED_TOO_LATE = (
+    "* multiplies number by number: row i of the weights meets row i of v alone, and the\n"
+    "sum comes too late. Each weight goes with a whole row of v; @ multiplies and adds so."
+)
+
 ATTENTION = Answer(
     reference=scaled_dot_product_attention,
     wrong=(
@@ -81,7 +90,7 @@ ATTENTION = Answer(
         ),
         Wrong(
             "all_axes_turned",
-            heads.with_scores(heads.all_axes_turned),
+            heads.with_scores(lambda q, k: q @ heads.all_axes_turned(k) / math.sqrt(q.shape[-1])),
             "All axes of k have been turned round, as .T does, so batch and heads have moved too.\n"
             "Only tokens and head_dim may change places.",
         ),
@@ -118,14 +127,12 @@ ATTENTION = Answer(
         Wrong(
             "element_by_element_summed",
             lambda q, k, v, mask=None: heads.element_by_element(q, k, v, mask).sum(-2),
-            "* multiplies number by number: row i of the weights meets row i of v alone, and the\n"
-            "sum comes too late. Each weight goes with a whole row of v; @ multiplies and adds so.",
+            _SUMMED_TOO_LATE,
         ),
         Wrong(
             "element_by_element_summed_along_rows",
             lambda q, k, v, mask=None: heads.element_by_element(q, k, v, mask).sum(-1),
-            "* multiplies number by number: row i of the weights meets row i of v alone, and the\n"
-            "sum comes too late. Each weight goes with a whole row of v; @ multiplies and adds so.",
+            _SUMMED_TOO_LATE,
         ),
         Wrong(
             "mask_ignored",
@@ -185,37 +192,32 @@ ATTENTION = Answer(
             "truth_of_a_mask",
             heads.with_weights(heads.truth_of_a_mask),
             "`if mask` asks whether a whole tensor is true, which has no answer. What is to be\n"
-            "asked is whether a mask was given at all: is it None?",
+            "wanted is whether a mask was given at all: is it None?",
         ),
         Wrong(
             "any_without_keepdim",
             heads.with_weights(heads.any_without_keepdim),
-            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
-            "answer serves a whole row.",
+            _KEY_AXIS_GONE,
         ),
         Wrong(
             "nan_asked_without_keepdim",
             heads.with_weights(heads.nan_asked_without_keepdim),
-            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
-            "answer serves a whole row.",
+            _KEY_AXIS_GONE,
         ),
         Wrong(
             "product_with_any_without_keepdim",
             heads.with_weights(heads.product_with_any_without_keepdim),
-            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
-            "answer serves a whole row.",
+            _KEY_AXIS_GONE,
         ),
         Wrong(
             "output_filled_without_keepdim",
             heads.output_filled_without_keepdim,
-            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
-            "answer serves a whole row.",
+            _KEY_AXIS_GONE,
         ),
         Wrong(
             "output_times_any_without_keepdim",
             heads.output_times_any_without_keepdim,
-            "`any` (or sum, max) took the key axis away; keepdim=True keeps it, so that one\n"
-            "answer serves a whole row.",
+            _KEY_AXIS_GONE,
         ),
         Wrong(
             "rows_as_index",
@@ -331,7 +333,7 @@ ATTENTION = Answer(
                 scaled_dot_product_attention(q, k, v, mask),
                 heads.weights_only(q, k, v, mask),
             ),
-            "You return the output and the weights. One tensor is asked, the output.",
+            "You return the output and the weights. One tensor is wanted, the output.",
         ),
         Wrong(
             "divided_once_more",
@@ -359,7 +361,7 @@ ATTENTION = Answer(
         ),
         Wrong(
             "weights_transposed",
-            heads.queries_and_keys_swapped,
+            heads.weights_transposed,
             "The weights are transposed before they meet v: each output collects by whom it is\n"
             "seen, not what it sees.",
         ),
@@ -379,7 +381,7 @@ ATTENTION = Answer(
         Right("double_inside", heads.double_inside),
         Right("finite_fill_then_zero", heads.finite_fill_then_zero),
         Right("nan_to_num_of_filled_weights", heads.with_weights(heads.nan_to_num_after_fill)),
-        Right("exponentials_times_mask", heads.keys_at_a_time),
+        Right("exponentials_times_mask", heads.exponentials_times_mask),
         Right("plain_exponentials", heads.with_weights(heads.unshifted_exponentials)),
         Right("decorated", decorated(scaled_dot_product_attention)),
         Right("partial", functools.partial(scaled_dot_product_attention)),

@@ -196,8 +196,9 @@ def zero_times_infinity(scores, mask):
     return (scores if mask is None else scores + ~mask * -math.inf).softmax(-1)
 
 
-def all_axes_turned(q, k):
-    return q @ k.permute(*range(k.ndim - 1, -1, -1)) / math.sqrt(q.shape[-1])
+def all_axes_turned(tensor):
+    """What .T does to any tensor: its axes in reverse order."""
+    return tensor.permute(*range(tensor.ndim - 1, -1, -1))
 
 
 def scale_by_value_width(q, k, v, mask=None):
@@ -235,7 +236,7 @@ def values_are_keys(q, k, v, mask=None):
     return scaled_dot_product_attention(q, k, k, mask)
 
 
-def queries_and_keys_swapped(q, k, v, mask=None):
+def weights_transposed(q, k, v, mask=None):
     weights = attention_weights(attention_scores(q, k), mask)
     return weights.transpose(-2, -1) @ v
 
@@ -273,8 +274,8 @@ def double_inside(q: torch.Tensor, k, v, mask: torch.Tensor | None = None) -> to
     return (weights @ v.double()).type_as(q)
 
 
-def keys_at_a_time(q, k, v, mask=None):
-    """One pass over the keys with a running maximum."""
+def exponentials_times_mask(q, k, v, mask=None):
+    """Exponentials below the row's maximum, closed ones multiplied by 0, over their sum."""
     scores = attention_scores(q, k)
     if mask is not None:
         scores = scores.masked_fill(~mask, -1e30)

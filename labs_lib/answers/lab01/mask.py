@@ -63,7 +63,7 @@ _KINDS = {
         lambda mask: mask.int(),
         "these are whole numbers. ~ turns a 1 into -2; make it bool.",
     ),
-    "lists": (lambda mask: mask.tolist(), "these are lists; asked is a tensor."),
+    "lists": (lambda mask: mask.tolist(), "these are lists; wanted is a tensor."),
 }
 _FROM_QUERY_0 = (
     "And the pattern is right only for as many queries as keys: with more keys than queries, "

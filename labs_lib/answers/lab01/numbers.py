@@ -148,7 +148,7 @@ BUDGET = Answer(
         Wrong(
             "all_together",
             lambda n, m, gap: m * math.exp(gap) / (m * math.exp(gap) + n - m),
-            "This is what all wanted keys get together; asked is what each of them gets.",
+            "This is what all wanted keys get together; wanted is what each of them gets.",
         ),
         Wrong(
             "even_share",
@@ -227,7 +227,7 @@ BUDGET = Answer(
         Wrong(
             "percent",
             lambda n, m, gap: 100 * budget(n, m, gap),
-            "This is in percent; asked is a weight from 0 to 1.",
+            "This is in percent; wanted is a weight from 0 to 1.",
         ),
     ),
     right=(

@@ -9,23 +9,11 @@ import torch
 
 from ...attention.single_head import attention_scores
 from ..kit import Answer, Right, Wrong
-
-
-def _dots(q, k):
-    return q @ k.transpose(-2, -1)
-
-
-def _n_head(q):
-    return q.shape[-3] if q.ndim > 2 else 1
+from .heads import all_axes_turned, dots, n_head
 
 
 def _cosine(q, k):
-    return _dots(torch.nn.functional.normalize(q, dim=-1), torch.nn.functional.normalize(k, dim=-1))
-
-
-def _all_axes_turned(tensor):
-    """What .T does to any tensor: its axes in reverse order."""
-    return tensor.permute(*range(tensor.ndim - 1, -1, -1))
+    return dots(torch.nn.functional.normalize(q, dim=-1), torch.nn.functional.normalize(k, dim=-1))
 
 
 def _in_two(k, i, j):
@@ -56,7 +44,7 @@ def _in_place(q, k):
 
 
 def _double_inside(q, k):
-    return (_dots(q.double(), k.double()) / q.shape[-1] ** 0.5).to(q.dtype)
+    return (dots(q.double(), k.double()) / q.shape[-1] ** 0.5).to(q.dtype)
 
 
 class _Head:
@@ -70,54 +58,54 @@ SCORES = Answer(
     wrong=(
         Wrong(
             "no_scale",
-            _dots,
+            dots,
             "These are the bare dot products, which is what you get when the scale is left out.\n"
             "Their spread grows with the width of the head; look at what q·k is divided by.",
         ),
         Wrong(
             "scale_by_d_model",
-            lambda q, k: _dots(q, k) / math.sqrt(_n_head(q) * q.shape[-1]),
+            lambda q, k: dots(q, k) / math.sqrt(n_head(q) * q.shape[-1]),
             "This is what you get when the scale is 1/√d_model. A dot product here runs over one\n"
             "head's own numbers only; look at the last axis of q.",
         ),
         Wrong(
             "scale_without_root",
-            lambda q, k: _dots(q, k) / q.shape[-1],
+            lambda q, k: dots(q, k) / q.shape[-1],
             "The scores are divided by head_dim itself: the root is missing, or the scale was\n"
             "applied twice. Look at what a variance and a standard deviation are.",
         ),
         Wrong(
             "power_then_half",
-            lambda q, k: _dots(q, k) / q.shape[-1] ** 1 / 2,
+            lambda q, k: dots(q, k) / q.shape[-1] ** 1 / 2,
             "n ** 1 / 2 is (n ** 1) / 2 in Python: the power comes first. So this divides by\n"
             "head_dim and by 2, and no root is taken. Put the exponent in brackets.",
         ),
         Wrong(
             "half_of_the_width",
-            lambda q, k: _dots(q, k) / (q.shape[-1] ** 1 / 2),
+            lambda q, k: dots(q, k) / (q.shape[-1] ** 1 / 2),
             "n ** 1 / 2 is (n ** 1) / 2 in Python: the power comes first. So this divides by half\n"
             "of head_dim, and no root is taken. Put the exponent in brackets.",
         ),
         Wrong(
             "root_cut_to_a_whole_number",
-            lambda q, k: _dots(q, k) / int(math.sqrt(q.shape[-1])),
-            "The root is cut to a whole number here, so that it is right for 4, 9 and 16 only.\n"
-            "Leave out int, or isqrt.",
+            lambda q, k: dots(q, k) / int(math.sqrt(q.shape[-1])),
+            "The root is cut to a whole number here, so that it is right only where head_dim is a\n"
+            "square number, such as 16 or 64. Leave out int, or isqrt.",
         ),
         Wrong(
             "scores_cut_to_whole_numbers",
-            lambda q, k: _dots(q, k) // math.sqrt(q.shape[-1]),
+            lambda q, k: dots(q, k) // math.sqrt(q.shape[-1]),
             "// cuts the scores to whole numbers. Divide with /.",
         ),
         Wrong(
             "torch_root_of_an_int",
-            lambda q, k: _dots(q, k) / torch.sqrt(q.shape[-1]),
+            lambda q, k: dots(q, k) / torch.sqrt(q.shape[-1]),
             "torch.sqrt takes tensors, and q.shape[-1] is a plain int. Python's math has a root\n"
             "for numbers.",
         ),
         Wrong(
             "head_dim_taken_for_an_argument",
-            lambda q, k: _dots(q, k) / math.sqrt(head_dim),  # noqa: F821  # ty: ignore
+            lambda q, k: dots(q, k) / math.sqrt(head_dim),  # noqa: F821  # ty: ignore
             "There is no head_dim among the arguments. It is the length of q's last axis; read it\n"
             "from q.",
         ),
@@ -189,31 +177,31 @@ SCORES = Answer(
         ),
         Wrong(
             "scale_by_keys",
-            lambda q, k: _dots(q, k) / math.sqrt(k.shape[-2]),
+            lambda q, k: dots(q, k) / math.sqrt(k.shape[-2]),
             "This is divided by the root of the number of keys. What counts is how many products\n"
             "stand in one sum; look at which axis of k disappears in the product.",
         ),
         Wrong(
             "scale_by_queries",
-            lambda q, k: _dots(q, k) / math.sqrt(q.shape[-2]),
+            lambda q, k: dots(q, k) / math.sqrt(q.shape[-2]),
             "This is divided by the root of the number of queries. The scale has nothing to do\n"
             "with how many tokens there are; look at which axis disappears in the product.",
         ),
         Wrong(
             "multiplied",
-            lambda q, k: _dots(q, k) * math.sqrt(q.shape[-1]),
+            lambda q, k: dots(q, k) * math.sqrt(q.shape[-1]),
             "This is multiplied by the root where it should be divided; the scores spread even\n"
             "more than without any scale.",
         ),
         Wrong(
             "scale_of_64",
-            lambda q, k: _dots(q, k) / 8.0,
+            lambda q, k: dots(q, k) / 8.0,
             "This is divided by 8 whatever the width is, which is right for head_dim 64 alone.\n"
             "Take the width from the tensor.",
         ),
         Wrong(
             "keys_ask",
-            lambda q, k: _dots(k, q) / math.sqrt(q.shape[-1]),
+            lambda q, k: dots(k, q) / math.sqrt(q.shape[-1]),
             "Rows and columns have changed places, which is what happens when the keys ask and\n"
             "the queries answer. Row i belongs to query i.",
         ),
@@ -243,7 +231,7 @@ SCORES = Answer(
         ),
         Wrong(
             "queries_only",
-            lambda q, k: _dots(q, q) / math.sqrt(q.shape[-1]),
+            lambda q, k: dots(q, q) / math.sqrt(q.shape[-1]),
             "The queries are compared with themselves; k takes no part. It goes unnoticed only\n"
             "where k equals q.",
         ),
@@ -274,13 +262,13 @@ SCORES = Answer(
         ),
         Wrong(
             "all_axes_turned",
-            lambda q, k: q @ _all_axes_turned(k) / math.sqrt(q.shape[-1]),
+            lambda q, k: q @ all_axes_turned(k) / math.sqrt(q.shape[-1]),
             "All axes of k have been turned round, as .T does, so batch and heads have moved too.\n"
             "Only tokens and head_dim may change places.",
         ),
         Wrong(
             "all_axes_turned_no_scale",
-            lambda q, k: q @ _all_axes_turned(k),
+            lambda q, k: q @ all_axes_turned(k),
             "All axes of k have been turned round, as .T does, and the scale is missing too. Only\n"
             "tokens and head_dim may change places.",
         ),
@@ -316,13 +304,13 @@ SCORES = Answer(
         ),
         Wrong(
             "scale_by_axis_one",
-            lambda q, k: _dots(q, k) / math.sqrt(q.shape[1]),
+            lambda q, k: dots(q, k) / math.sqrt(q.shape[1]),
             "This is divided by √q.shape[1], which is head_dim only where there are two axes;\n"
             "with four it is the number of heads. Count from the back.",
         ),
         Wrong(
             "scale_by_first_axis",
-            lambda q, k: _dots(q, k) / math.sqrt(len(q)),
+            lambda q, k: dots(q, k) / math.sqrt(len(q)),
             "This is divided by the root of the length of q's first axis, which is what len(q)\n"
             "and q.shape[0] give. The scale goes by head_dim, the last axis.",
         ),
@@ -334,7 +322,7 @@ SCORES = Answer(
         ),
         Wrong(
             "root_of_the_scores",
-            lambda q, k: (_dots(q, k) / q.shape[-1]).sqrt(),
+            lambda q, k: (dots(q, k) / q.shape[-1]).sqrt(),
             "The root is taken of the scores too, and a negative score has none (NaN). The root\n"
             "belongs to head_dim alone.",
         ),
@@ -356,8 +344,8 @@ SCORES = Answer(
         ),
         Right("products_summed", lambda q, k: (q[..., :, None, :] * k[..., None, :, :]).sum(-1)
               / q.shape[-1] ** 0.5),
-        Right("root_on_both", lambda q, k: _dots(q / q.shape[-1] ** 0.25, k / k.shape[-1] ** 0.25)),
-        Right("scale_as_tensor", lambda q, k: _dots(q, k) / torch.tensor(q.shape[-1]).sqrt()),
+        Right("root_on_both", lambda q, k: dots(q / q.shape[-1] ** 0.25, k / k.shape[-1] ** 0.25)),
+        Right("scale_as_tensor", lambda q, k: dots(q, k) / torch.tensor(q.shape[-1]).sqrt()),
     ),
 )  # fmt: skip
 

@@ -100,7 +100,7 @@ HEAD_DIM = Answer(
         Wrong(
             "quotient_and_remainder",
             divmod,
-            "These are two numbers, the width and what is left over. One number is asked, and an\n"
+            "These are two numbers, the width and what is left over. One number is wanted, and an\n"
             "error where something is left over.",
         ),
         Wrong(

@@ -153,8 +153,8 @@ IS_CONTIGUOUS_PER_HEAD = Answer(
         Wrong(
             "the_whole_tensor",
             lambda x: x.is_contiguous(),
-            "This asks whether the whole tensor lies in one piece. Every other head of a new\n"
-            "tensor has gaps between the heads, and yet each head is in one piece.",
+            "This asks whether the whole tensor lies in one piece. Take every second head of a\n"
+            "new tensor: there are gaps between the heads, and yet each head is in one piece.",
         ),
         Wrong(
             "only_the_rows",
@@ -199,7 +199,7 @@ IS_CONTIGUOUS_PER_HEAD = Answer(
         Wrong(
             "an_answer_for_each_head",
             lambda x: [head.is_contiguous() for head in x[0]],
-            "This answers head by head. One True or False is asked, for all heads together.",
+            "This answers head by head. One True or False is wanted, for all heads together.",
         ),
         Wrong(
             "any_order",

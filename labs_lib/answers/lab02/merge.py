@@ -9,34 +9,17 @@ from labs_lib.attention.heads import merge_heads
 from ..kit import Answer, Right, Wrong, decorated
 
 
-def _loop_merge(x):
-    batch, n_head, seq, head_dim = x.shape
-    out = x.new_empty(batch, seq, n_head * head_dim)
-    for head in range(n_head):
-        out[..., head * head_dim : (head + 1) * head_dim] = x[:, head]
-    return out
-
-
 def _permute_back(x):
     batch, n_head, seq, head_dim = x.shape
     return x.permute(0, 2, 1, 3).contiguous().view(batch, seq, n_head * head_dim)
 
 
-def _merge_by_hand(x):
-    """The loop of the notebook: right in float32 only."""
-    batch, n_head, seq, head_dim = x.shape
-    out = torch.zeros(batch, seq, n_head * head_dim)
-    for head in range(n_head):
-        out[..., head * head_dim : (head + 1) * head_dim] = x[:, head]
-    return out
-
-
-def _slots(start):
+def _slots(start, dtype=None):
     """A loop that writes head h to the places from start(h, head_dim) on."""
 
     def merge(x):
         batch, n_head, seq, head_dim = x.shape
-        out = x.new_zeros(batch, seq, n_head * head_dim)
+        out = x.new_zeros(batch, seq, n_head * head_dim, dtype=dtype)
         for head in range(n_head):
             out[..., start(head, head_dim) : start(head, head_dim) + head_dim] = x[:, head]
         return out
@@ -47,9 +30,6 @@ def _slots(start):
 def _picked(x):
     return torch.cat([x[head] for head in range(x.shape[1])], dim=-1)
 
-
-_into_one_slot = _slots(lambda head, head_dim: 0)
-_into_overlapping_slots = _slots(lambda head, head_dim: head)
 
 _JOINED = (
     "Sequences were joined here, where heads belong: the first axis of x is the batch, so that\n"
@@ -92,8 +72,8 @@ MERGE_HEADS = Answer(
         Wrong(
             "heads_on_top_of_each_other",
             lambda x: x.flatten(1, 2),
-            "The heads stand below each other, as more tokens. They belong side by side, as more\n"
-            "width.",
+            "The heads stand one below the other, as more tokens. They belong side by side, as\n"
+            "more width.",
         ),
         Wrong(
             "summed",
@@ -131,13 +111,13 @@ MERGE_HEADS = Answer(
         ),
         Wrong(
             "slot_overwritten",
-            _into_one_slot,
+            _slots(lambda head, head_dim: 0),
             "Every head was written to the same place, so that the last one is left and the rest\n"
             "is empty. Head 1 begins where head 0 ends.",
         ),
         Wrong(
             "slots_overlap",
-            _into_overlapping_slots,
+            _slots(lambda head, head_dim: head),
             "Head h was written from place h on, over the head before it. A head is head_dim\n"
             "numbers long: where does head h begin?",
         ),
@@ -152,8 +132,8 @@ MERGE_HEADS = Answer(
             "sequences_and_heads_in_one",
             lambda x: torch.cat(list(x)),
             "Batch and heads became one axis, [batch * n_head, seq, head_dim]: sequences stand\n"
-            "below each other. The batch stays an axis; it is the heads that are joined, to more\n"
-            "width.",
+            "one below the other. The batch stays an axis; it is the heads that are joined, to\n"
+            "more width.",
         ),
         Wrong(
             "a_sequence_taken_for_a_head",
@@ -188,7 +168,7 @@ MERGE_HEADS = Answer(
         ),
         Wrong(
             "by_hand_in_float32",
-            _merge_by_hand,
+            _slots(lambda head, head_dim: head * head_dim, dtype=torch.float32),
             "The numbers are in their places, but they are float32 whatever x is: that is what\n"
             "torch.zeros makes, and .float() too. No new tensor has to be filled here: order the\n"
             "axes, then join two.",
@@ -208,7 +188,7 @@ MERGE_HEADS = Answer(
         ),
     ),
     right=(
-        Right("loop", _loop_merge),
+        Right("loop", _slots(lambda head, head_dim: head * head_dim)),
         Right("cat_of_heads", lambda x: torch.cat(list(x.unbind(1)), dim=-1)),
         Right("permute_contiguous_view", _permute_back),
         Right("einsum", lambda x: torch.einsum("bhtd->bthd", x).reshape(

@@ -128,25 +128,26 @@ PER_HEAD_QKV = Answer(
         Wrong(
             "a_triple_for_each_head",
             _a_triple_for_each_head,
-            "This is one triple (q, k, v) for each head; asked is one tensor for each letter. Its\n"
-            "heads are an axis: collect the products of one letter, and make one tensor of them.",
+            "This is one triple (q, k, v) for each head; wanted is one tensor for each letter.\n"
+            "Its heads are an axis: collect the products of one letter, and make one tensor of\n"
+            "them.",
         ),
         Wrong(
             "a_tensor_for_each_head",
             lambda x, *letters: [torch.stack(t) for t in _a_triple_for_each_head(x, *letters)],
-            "This is one tensor for each head, with the three letters in it; asked is one tensor\n"
+            "This is one tensor for each head, with the three letters in it; wanted is one tensor\n"
             "for each letter, with the heads in it. Collect the products of one letter, and make\n"
             "one tensor of them.",
         ),
         Wrong(
             "only_the_queries",
             lambda x, W_Q, W_K, W_V: x[:, None] @ W_Q,
-            "Only the queries come back. Three tensors are asked: return q, k, v.",
+            "Only the queries come back. Three tensors are wanted: return q, k, v.",
         ),
         Wrong(
             "one_tensor_for_three",
             lambda x, *letters: torch.stack([x[:, None] @ W for W in letters]),
-            "q, k and v are joined to one tensor. They are asked as three: return q, k, v.",
+            "q, k and v are joined to one tensor. They are wanted as three: return q, k, v.",
         ),
         Wrong(
             "direct_reshape",
@@ -159,14 +160,14 @@ PER_HEAD_QKV = Answer(
         Wrong(
             "heads_after_seq",
             _all_three(lambda x, W: torch.stack([x @ w for w in W], dim=2)),
-            "The head axis stands behind seq, [batch, seq, n_head, head_dim]. It is asked right\n"
+            "The head axis stands behind seq, [batch, seq, n_head, head_dim]. It is wanted right\n"
             "behind batch, so that the last two axes are one head's matrix [seq, head_dim].",
         ),
         Wrong(
             "heads_first",
             _all_three(lambda x, W: torch.stack([x @ w for w in W])),
             "The head axis stands in front of batch: [n_head, batch, seq, head_dim]. Without\n"
-            "dim= torch.stack puts its new axis first; it is asked right behind batch.",
+            "dim= torch.stack puts its new axis first; it is wanted right behind batch.",
         ),
         Wrong(
             "side_by_side",
@@ -218,13 +219,13 @@ PER_HEAD_QKV = Answer(
         Wrong(
             "heads_on_their_side",
             _all_three(lambda x, W: (x[:, None] @ W).mT),
-            "Each head is [head_dim, seq] here: it lies on its side. All three are asked as\n"
+            "Each head is [head_dim, seq] here: it lies on its side. All three are wanted as\n"
             "[batch, n_head, seq, head_dim].",
         ),
         Wrong(
             "heads_last",
             _all_three(lambda x, W: torch.stack([x @ w for w in W], dim=-1)),
-            "The head axis stands last, [batch, seq, head_dim, n_head]. It is asked right behind\n"
+            "The head axis stands last, [batch, seq, head_dim, n_head]. It is wanted right behind\n"
             "batch, so that the last two axes are one head's matrix [seq, head_dim].",
         ),
         Wrong(
@@ -258,7 +259,7 @@ PER_HEAD_QKV = Answer(
         Wrong(
             "a_dictionary",
             lambda x, *letters: dict(zip("qkv", per_head.per_head_qkv(x, *letters), strict=True)),
-            "q, k and v come in a dictionary. Three tensors are asked: return q, k, v.",
+            "q, k and v come in a dictionary. Three tensors are wanted: return q, k, v.",
         ),
         Wrong(
             "queries_three_times",
@@ -275,7 +276,7 @@ PER_HEAD_QKV = Answer(
             "scaled_queries",
             lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q / W_Q.shape[-1] ** 0.5, W_K, W_V),
             "q is divided by sqrt(head_dim) already. The scale belongs to the scores; here only\n"
-            "the projections are asked.",
+            "the projections are wanted.",
         ),
         Wrong(
             "keys_transposed",
@@ -284,7 +285,7 @@ PER_HEAD_QKV = Answer(
                 o[1].mT,
                 o[2],
             ),
-            "k is turned over for the product with q already. All three are asked in the same\n"
+            "k is turned over for the product with q already. All three are wanted in the same\n"
             "shape, [batch, n_head, seq, head_dim].",
         ),
     ),

@@ -17,7 +17,7 @@ QUIZ = {
             Wrong(
                 "c",
                 "c",
-                "Training may make some of its weights small, but nothing is picked: the matrix\n"
+                "Training may make some of its numbers small, but nothing is picked: the matrix\n"
                 "keeps all of its 768 rows.",
             ),
             Wrong(
@@ -116,7 +116,7 @@ QUIZ = {
                 "either reading is a fresh random start, and training goes on from there.",
             ),
         ),
-        because="The layout is part of a checkpoint's format. Only trained weights, once loaded,\n"
+        because="The layout is part of a checkpoint's format. Only trained matrices, once loaded,\n"
         "can show a mistake, and only in the values.",
     ),
 }

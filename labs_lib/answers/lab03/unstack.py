@@ -99,11 +99,26 @@ def _into_heads(W, n_head):
     return W.unflatten(1, (n_head, -1)).transpose(0, 1)
 
 
-def _slices_as_wide(share):
-    """A program that slices blocks of W.shape[1] // share(n_head) columns, one after the other."""
+def _share_of_a_head(W, n_head):
+    """What head_dim becomes where the three letters are forgotten."""
+    return W.shape[1] // n_head
+
+
+def _width_of_a_letter(W, n_head):
+    """What head_dim becomes where the heads are forgotten."""
+    return W.shape[1] // 3
+
+
+def _share_of_the_rows(W, n_head):
+    """What head_dim becomes where it is made of d_in."""
+    return W.shape[0] // n_head
+
+
+def _slices(head_dim):
+    """A program that slices blocks of `head_dim(W, n_head)` columns, one after the other."""
 
     def program(W, n_head, interleaved=False):
-        D = W.shape[1] // share(n_head)
+        D = head_dim(W, n_head)
         starts = [[s * D for s in _starts(letter, n_head, interleaved)] for letter in range(3)]
         return tuple(torch.stack([W[:, s : s + D] for s in mine]) for mine in starts)
 
@@ -111,37 +126,20 @@ def _slices_as_wide(share):
 
 
 def _slices_from_each_third(W, n_head, interleaved=False):
-    D, third = W.shape[1] // n_head, W.shape[1] // 3
+    D, third = _share_of_a_head(W, n_head), W.shape[1] // 3
     starts = [[letter * third + h * D for h in range(n_head)] for letter in range(3)]
     return tuple(torch.stack([W[:, s : s + D] for s in mine]) for mine in starts)
 
 
-def _cut_as_wide(share, cut):
-    """A program that names W.shape[1] // share(n_head) as head_dim when it cuts the columns."""
+def _cut(head_dim, cut):
+    """A program that names `head_dim(W, n_head)` as a size when it cuts the columns."""
 
     def program(W, n_head, interleaved=False):
         letters_and_heads = (n_head, 3) if interleaved else (3, n_head)
-        blocks = cut(W, (*letters_and_heads, W.shape[1] // share(n_head)))
+        blocks = cut(W, (*letters_and_heads, head_dim(W, n_head)))
         return blocks.permute((2, 1, 0, 3) if interleaved else (1, 2, 0, 3)).unbind(0)
 
     return program
-
-
-def _cut_by_rows(cut):
-    """A program that names d_in // n_head as head_dim when it cuts the columns."""
-
-    def program(W, n_head, interleaved=False):
-        letters_and_heads = (n_head, 3) if interleaved else (3, n_head)
-        blocks = cut(W, (*letters_and_heads, W.shape[0] // n_head))
-        return blocks.permute((2, 1, 0, 3) if interleaved else (1, 2, 0, 3)).unbind(0)
-
-    return program
-
-
-def _slices_by_rows(W, n_head, interleaved=False):
-    D = W.shape[0] // n_head
-    starts = [[s * D for s in _starts(letter, n_head, interleaved)] for letter in range(3)]
-    return tuple(torch.stack([W[:, s : s + D] for s in mine]) for mine in starts)
 
 
 def _viewed(W, sizes):
@@ -235,7 +233,7 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             lambda W, n_head, interleaved=False: list(
                 zip(*unstack_from_fused_qkv(W, n_head, interleaved), strict=True)
             ),
-            "This is one triple of matrices for each head. Asked is one tensor for each letter,\n"
+            "This is one triple of matrices for each head. Wanted is one tensor for each letter,\n"
             "with the heads as its first axis.",
         ),
         Wrong("every_third_column", _every_third_column(_into_heads, True), _ONE_BY_ONE),
@@ -259,24 +257,26 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             _every_third_column(lambda W, n_head: W, False),
             _ONE_BY_ONE,
         ),
-        Wrong("the_3_forgotten_in_slices", _slices_as_wide(lambda n: n), _THE_3_FORGOTTEN),
+        Wrong("the_3_forgotten_in_slices", _slices(_share_of_a_head), _THE_3_FORGOTTEN),
         Wrong("the_3_forgotten_in_each_third", _slices_from_each_third, _THE_3_FORGOTTEN),
-        Wrong("n_head_forgotten_in_slices", _slices_as_wide(lambda n: 3), _N_HEAD_FORGOTTEN),
-        Wrong("the_3_forgotten_in_a_view", _cut_as_wide(lambda n: n, _viewed), _THE_3_FORGOTTEN),
+        Wrong("n_head_forgotten_in_slices", _slices(_width_of_a_letter), _N_HEAD_FORGOTTEN),
+        Wrong("the_3_forgotten_in_a_view", _cut(_share_of_a_head, _viewed), _THE_3_FORGOTTEN),
         Wrong(
             "the_3_forgotten_in_unflatten",
-            _cut_as_wide(lambda n: n, _unflattened),
+            _cut(_share_of_a_head, _unflattened),
             _THE_3_FORGOTTEN,
         ),
-        Wrong("n_head_forgotten_in_a_view", _cut_as_wide(lambda n: 3, _viewed), _N_HEAD_FORGOTTEN),
+        Wrong("n_head_forgotten_in_a_view", _cut(_width_of_a_letter, _viewed), _N_HEAD_FORGOTTEN),
         Wrong(
             "n_head_forgotten_in_unflatten",
-            _cut_as_wide(lambda n: 3, _unflattened),
+            _cut(_width_of_a_letter, _unflattened),
             _N_HEAD_FORGOTTEN,
         ),
-        Wrong("head_dim_from_d_in_in_a_view", _cut_by_rows(_viewed), _FROM_D_IN),
-        Wrong("head_dim_from_d_in_in_unflatten", _cut_by_rows(_unflattened), _FROM_D_IN),
-        Wrong("head_dim_from_d_in_in_slices", _slices_by_rows, _FROM_D_IN),
+        Wrong("head_dim_from_d_in_in_a_view", _cut(_share_of_the_rows, _viewed), _FROM_D_IN),
+        Wrong(
+            "head_dim_from_d_in_in_unflatten", _cut(_share_of_the_rows, _unflattened), _FROM_D_IN
+        ),
+        Wrong("head_dim_from_d_in_in_slices", _slices(_share_of_the_rows), _FROM_D_IN),
         Wrong(
             "no_answer_for_interleaved",
             lambda W, n_head, interleaved=False: (
@@ -288,7 +288,7 @@ UNSTACK_FROM_FUSED_QKV = Answer(
         Wrong(
             "heads_not_in_front",
             _each(lambda W: W.transpose(0, 1)),
-            "The right numbers as [d_in, n_head, head_dim]. The head axis is asked in front, so\n"
+            "The right numbers as [d_in, n_head, head_dim]. The head axis is wanted in front, so\n"
             "that W_Q[h] is the matrix of head h.",
         ),
         Wrong(

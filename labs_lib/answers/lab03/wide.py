@@ -140,7 +140,7 @@ STACK_PROJECTIONS = Answer(
         Wrong(
             "rows_as_lists",
             lambda W: torch.cat(list(W), dim=1).tolist(),
-            "These are Python lists, as in the loop above. One tensor is asked.",
+            "These are Python lists, as in the loop above. One tensor is wanted.",
         ),
         Wrong(
             "unchanged",

@@ -287,7 +287,7 @@ WRONG = (
     Wrong(
         "only_the_output",
         lambda q, k, v, mask=None, block=16: attention_one_pass(q, k, v, mask, block)[0],
-        "Only the output came back. Asked are two: the output and the log-sum-exp.",
+        "Only the output came back. Wanted are two: the output and the log-sum-exp.",
     ),
     Wrong(
         "zeros",

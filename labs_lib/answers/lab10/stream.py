@@ -224,18 +224,18 @@ ONLINE_SOFTMAX = Answer(
         Wrong(
             "logarithm_of_l",
             lambda blocks: (lambda m, l: (m, l.log()))(*online_softmax(blocks)),
-            "The second result is the logarithm of l. Asked is the sum itself.",
+            "The second result is the logarithm of l. Wanted is the sum itself.",
         ),
         Wrong(
             "log_sum_exp_in_place_of_l",
             lambda blocks: (lambda m, l: (m, m + l.log()))(*online_softmax(blocks)),
-            "The second result is m + log(l), the log-sum-exp. Asked is l, the sum of\n"
+            "The second result is m + log(l), the log-sum-exp. Wanted is l, the sum of\n"
             "exp(score - m).",
         ),
         Wrong(
             "one_over_l",
             _divided,
-            "The second result is 1 / l, what a softmax multiplies by. Asked is l.",
+            "The second result is 1 / l, what a softmax multiplies by. Wanted is l.",
         ),
         *slips.ONLINE_SOFTMAX,
         Wrong("all_at_once", _all_at_once, KEEPS_THE_ROW),

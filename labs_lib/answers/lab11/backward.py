@@ -261,12 +261,12 @@ FLASH_BACKWARD = Answer(
         Wrong(
             "order_of_the_results",
             _changed(give=lambda dq, dk, dv: (dq, dv, dk)),
-            "d_v stands before d_k. Asked is the order of the inputs: q, k, v.",
+            "d_v stands before d_k. Wanted is the order of the inputs: q, k, v.",
         ),
         Wrong(
             "d_k_before_d_q",
             _changed(give=lambda dq, dk, dv: (dk, dq, dv)),
-            "d_k stands before d_q. Asked is the order of the inputs: q, k, v.",
+            "d_k stands before d_q. Wanted is the order of the inputs: q, k, v.",
         ),
         Wrong("whole_matrix", _whole, MAKES_ROWS),
         Wrong("whole_rows_of_a_tile", _strips, MAKES_ROWS),

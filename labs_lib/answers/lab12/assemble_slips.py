@@ -57,7 +57,7 @@ CUT_ALIKE = (
 
 SLIPS = (
     Wrong("residual_added", _ResidualToo(),
-        "x is added to what is returned. Asked is only what the attention adds; the model around\n"
+        "x is added to what is returned. Wanted is only what the attention adds; the model around\n"
         "it does the sum."),
     Wrong("queries_from_zero", variant(turn=_queries_from_zero),
         "The keys are turned from `past` on and the queries from 0. A query stands where its own\n"

@@ -347,9 +347,9 @@ WRONG = (
         "The last norm is missing: model.norm comes before the tokens are compared with x."),
     Wrong("first_token", variant(
         logits=lambda self, model, x: model.norm(x[:, 0]) @ model.embed.T),
-        "The logits are those after the first token. What follows the text is asked: the last."),
+        "The logits are those after the first token. What follows the text is wanted: the last."),
     Wrong("last_text", variant(logits=lambda self, model, x: model.norm(x[-1]) @ model.embed.T),
-        "x[-1] is the last text of the batch, with all its tokens. Asked is the last token of\n"
+        "x[-1] is the last text of the batch, with all its tokens. Wanted is the last token of\n"
         "each text."),
     Wrong("columns_of_embed", variant(
         logits=lambda self, model, x: model.norm(x[:, -1]) @ model.embed),
@@ -361,10 +361,10 @@ WRONG = (
         "attention(...) returns two things, what is added to x and the layer's new cache. Take\n"
         "them apart before you add."),
     Wrong("all_tokens", variant(logits=lambda self, model, x: model.norm(x) @ model.embed.T),
-        "There are logits for every token, [batch, seq, vocab]. Asked are those after the last."),
+        "There are logits for every token, [batch, seq, vocab]. Wanted are those after the last."),
     Wrong("probabilities", variant(
         logits=lambda self, model, x: Swapped.logits(self, model, x).softmax(-1)),
-        "These are probabilities. Logits are asked, before any softmax."),
+        "These are probabilities. Logits are wanted, before any softmax."),
 )  # fmt: skip
 
 SWAP = Answer(reference=swap_attention, wrong=WRONG, right=RIGHT)

@@ -244,7 +244,7 @@ WRONG = (
         "Writing goes on after an end. Stop as soon as a token of ends is chosen. (ends holds\n"
         "numbers: a tensor is never `in` it, so make a number of the token first.)"),
     Wrong("prompt_is_returned", _PromptToo(),
-        "The prompt is returned with what was written. Asked are the new tokens alone."),
+        "The prompt is returned with what was written. Wanted are the new tokens alone."),
     Wrong("one_too_many", _limited(1),
         "One token too many is written. Look at when the count is compared with max_new."),
     Wrong("one_too_few", _limited(-1),
