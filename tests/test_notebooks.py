@@ -47,12 +47,6 @@ def test_untouched_notebook_runs_and_exactly_its_checks_fail(lab):
     assert time.monotonic() - begin < SLOWEST
 
 
-def test_notebooks_stay_small():
-    for folder in ("notebooks", "solutions"):
-        for file in (home() / folder).glob("*.ipynb"):
-            assert file.stat().st_size < 2**20, f"{file.name} is over 1 MiB"
-
-
 def test_no_notebook_uses_a_front_end_that_is_not_everywhere():
     for folder in ("notebooks", "solutions"):
         for file in (home() / folder).glob("*.ipynb"):

@@ -6,7 +6,7 @@ import pytest
 
 from labs_lib import cuda
 from labs_lib.cuda import ladder
-from labs_lib.cuda.reading import problems
+from labs_lib.cuda.reading import problems, refuse
 
 TRICKS = {
     "any file": "#include </etc/passwd>",
@@ -79,6 +79,21 @@ HONEST = [
 def test_no_way_of_writing_hides_host_code(trick):
     found = list(problems(TRICKS[trick]))
     assert found and all(line >= 1 and why for line, why in found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '#if __has_include("/labs/run.json")\n#endif',
+        "#ifdef __has_include\n#if __has_include(<labs.h>)\n#endif\n#endif",
+        "#define ASK __has_include_next\n#if ASK(<labs.h>)\n#endif",
+        '#if __has_embed("/labs/run.json")\n#endif',
+    ],
+)
+def test_no_kernel_asks_which_files_there_are(line):
+    """Where it is graded there are others: it would be another kernel there."""
+    with pytest.raises(cuda.CompileError, match="which files"):
+        refuse(f"{line}\n__global__ void k(float* x) {{ x[0] = 1; }}\n")
 
 
 @pytest.mark.parametrize("text", HONEST)

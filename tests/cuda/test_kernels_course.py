@@ -1,4 +1,4 @@
-"""What the course calls right is real CUDA: solutions, references and odd but right kernels."""
+"""What the course calls right is real CUDA: references and odd but right kernels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import subprocess
 import pytest
 
 from labs_lib.answers import answer
-from labs_lib.authoring.source import read_source
 from labs_lib.cuda import compilers
-from labs_lib.exercises import exercises, labs
+from labs_lib.exercises import exercises
 
 ASKED = [item for item in exercises() if item.kind == "kernel"]
 needs_nvcc = pytest.mark.skipif(compilers.nvcc() is None, reason="nvcc is not installed here")
@@ -33,17 +32,3 @@ def taken(texts, folder):
 def test_references_and_odd_but_right_kernels_are_cuda(name, tmp_path):
     held = answer(name)
     taken([held.reference, *(right.program for right in held.right)], tmp_path)
-
-
-@pytest.mark.slow
-@needs_nvcc
-def test_cuda_cells_of_the_solutions_are_cuda(tmp_path):
-    cells = [cell for lab in labs() for cell in read_source(lab).cells]
-    kernels = [
-        cell.source.split("\n", 1)[1]
-        for cell in cells
-        if cell.source.startswith("%%cuda")
-        and "raises-exception" not in cell.metadata.get("tags", [])
-    ]
-    assert len(kernels) >= len(ASKED)
-    taken(kernels, tmp_path)
