@@ -160,12 +160,14 @@ READ_CONFIG = Answer(
         Wrong(
             "heads_not_shared",
             _changed(lambda h, kv, hd, width: (h, h, hd)),
-            "Every head has keys of its own here. num_key_value_heads says how many there are.",
+            "Every query head has keys and values of its own here. num_key_value_heads says how\n"
+            "many key/value heads there are.",
         ),
         Wrong(
             "groups_for_kv_heads",
             _changed(lambda h, kv, hd, width: (h, h // kv, hd)),
-            "The second number is how many heads share a key. Asked is how many keys there are.",
+            "The second number is how many query heads share one key/value head. Wanted is how\n"
+            "many key/value heads there are.",
         ),
         Wrong(
             "kv_heads_first",
@@ -175,12 +177,13 @@ READ_CONFIG = Answer(
         Wrong(
             "width_over_kv_heads",
             _changed(lambda h, kv, hd, width: (h, kv, width // kv)),
-            "You divide the width by the key/value heads. It is the queries that cover it.",
+            "You divide the width by the number of key/value heads. It is shared out among the\n"
+            "query heads.",
         ),
         Wrong(
             "width_for_head_dim",
             _changed(lambda h, kv, hd, width: (h, kv, width)),
-            "The third number is the width of a token. Asked is the width of one head.",
+            "The third number is the width of a token. Wanted is the width of one head.",
         ),
         Wrong(
             "always_64",
@@ -235,7 +238,7 @@ READ_CONFIG = Answer(
             "by_name",
             lambda config: dict(
                 zip(("n_head", "n_kv_head", "head_dim"), read_config(config), strict=True)),
-            "The sizes come in a dict. Asked is a plain tuple: n_head, n_kv_head, head_dim.",
+            "The sizes come in a dict. Wanted is a plain tuple: n_head, n_kv_head, head_dim.",
         ),
         Wrong(
             "groups_not_looked_at",
@@ -280,7 +283,7 @@ READ_CONFIG = Answer(
         Wrong(
             "sizes_in_another_order",
             _changed(lambda h, kv, hd, width: (h, hd, kv)),
-            "head_dim and n_kv_head have changed places: (n_head, n_kv_head, head_dim) is asked.",
+            "head_dim and n_kv_head have changed places: (n_head, n_kv_head, head_dim) is wanted.",
         ),
     ),
     right=(

@@ -90,8 +90,8 @@ ATTENTION_FLOPS = Answer(
                 "Q": b * tq * h * hd * (2 * d - 1), "K": b * tk * h * hd * (2 * d - 1),
                 "V": b * tk * h * hd * (2 * d - 1), "QK^T": b * h * tq * tk * (2 * hd - 1),
                 "AV": b * h * tq * hd * (2 * tk - 1), "W_O": b * tq * d * (2 * h * hd - 1)},
-            "A sum of m products has m - 1 additions, and so you count, as a sharp eye would. By\n"
-            "custom each multiplication comes with one addition: 2 * n * m * p.",
+            "A sum of m products has m - 1 additions, and so you count: that is exact. By custom\n"
+            "each multiplication comes with one addition: 2 * n * m * p.",
         ),
         Wrong(
             "projections_once_per_head",
@@ -182,7 +182,7 @@ ATTENTION_FLOPS = Answer(
             "softmax_counted_in",
             _instead(lambda b, tq, tk, d, h, hd: {"AV": 2 * b * h * tq * tk * hd + 5 * b * h * (
                 tq * tk)}),
-            "AV has the softmax in it. Only the product is asked here.",
+            "AV has the softmax in it. Only the product is wanted here.",
         ),
         Wrong(
             "keys_and_values_together",
@@ -208,13 +208,13 @@ ATTENTION_FLOPS = Answer(
             "W_O is [d_model, d_model] here. It reads n_head * head_dim numbers of each token.",
         ),
         Wrong(
-            "answers_and_queries_alone",
+            "keys_are_the_queries",
             _instead(lambda b, tq, tk, d, h, hd: dict.fromkeys(
                 WITH_SCORES, 2 * b * h * hd * tq**2)),
             "QK^T and AV compare the asking tokens with one another. They ask seq_k tokens.",
         ),
         Wrong(
-            "one_projected_and_answered",
+            "one_head_projected_and_all_answered",
             _instead(lambda b, tq, tk, d, h, hd: {
                 "Q": 2 * b * tq * d * hd, "K": 2 * b * tk * d * hd, "V": 2 * b * tk * d * hd}),
             "Q, K and V make one head here. There are n_head.",
@@ -239,12 +239,12 @@ ATTENTION_FLOPS = Answer(
         Wrong(
             "all_in_one",
             lambda *sizes: sum(attention_flops(*sizes).values()),
-            "This is the sum. Asked is each product by its name.",
+            "This is the sum. Wanted is each product by its name.",
         ),
         Wrong(
             "without_names",
             lambda *sizes: tuple(attention_flops(*sizes).values()),
-            "The six numbers have no names here. A dict is asked, with the keys of the example.",
+            "The six numbers have no names here. A dict is wanted, with the keys of the example.",
         ),
         Wrong(
             "qk_without_the_t",
@@ -335,8 +335,8 @@ SOFTMAX_WORK = Answer(
         Wrong(
             "one_less_for_maximum_and_sum",
             lambda b, tq, tk, h, hd: b * h * tq * (5 * tk - 2),
-            "You count one comparison and one addition less than there are scores, as a sharp eye\n"
-            "would. Here each takes one for each score, the first too.",
+            "You count one comparison and one addition less than there are scores. That is exact;\n"
+            "here each takes one for each score, the first too.",
         ),
         Wrong(
             "one_less_a_row",

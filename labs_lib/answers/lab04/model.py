@@ -351,13 +351,13 @@ PARAM_SHARE = Answer(
         Wrong(
             "attention_alone",
             _shared(lambda a, m, e, n: a / (a + m + e)),
-            "This is attention's share alone. Asked are three: attention, MLP, embeddings.",
+            "This is attention's share alone. Wanted are three: attention, MLP, embeddings.",
         ),
         Wrong(
             "by_name",
             _shared(lambda a, m, e, n: dict(
                 zip(("attention", "mlp", "embeddings"), _divided(a, m, e), strict=True))),
-            "The shares have names here. Asked is a plain tuple: attention, MLP, embeddings.",
+            "The shares have names here. Wanted is a plain tuple: attention, MLP, embeddings.",
         ),
     ),
     right=(

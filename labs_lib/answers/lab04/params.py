@@ -100,8 +100,8 @@ ATTENTION_PARAMS = Answer(
         Wrong(
             "groups_for_kv_heads",
             lambda d, h, kv, hd, bias=False: attention_params(d, h, h // kv, hd, bias),
-            "You use n_head / n_kv_head, which is how many heads share one key. How many keys\n"
-            "there are is n_kv_head itself.",
+            "You use n_head / n_kv_head, which is how many query heads share one key/value head.\n"
+            "How many key/value heads there are is n_kv_head itself.",
         ),
         Wrong(
             "head_dim_not_used",
@@ -124,7 +124,8 @@ ATTENTION_PARAMS = Answer(
         Wrong(
             "queries_shared_too",
             lambda d, h, kv, hd, bias=False: attention_params(d, kv, kv, hd, bias),
-            "Here the queries and answers are as few as the keys. Only keys and values are shared.",
+            "W_Q and W_O have n_kv_head heads here. Only keys and values are shared: there are\n"
+            "n_head queries of a token, and as many answers.",
         ),
         Wrong(
             "keys_and_values_once",
@@ -161,7 +162,7 @@ ATTENTION_PARAMS = Answer(
         Wrong(
             "four_counts",
             lambda d, h, kv, hd, bias=False: (d * h * hd, d * kv * hd, d * kv * hd, d * h * hd),
-            "These are the counts of the four matrices, one by one. Asked is their sum.",
+            "These are the counts of the four matrices, one by one. Wanted is their sum.",
         ),
         Wrong(
             "biases_of_d_model",

@@ -125,17 +125,18 @@ WEIGHTS_GIB = Answer(
         Wrong(
             "one_byte_each",
             _LLAMA_2_7B / 2**30,
-            "That is one byte for each weight. Here each has two.",
+            "That is one byte for each parameter. Here each has two.",
         ),
         Wrong(
             "four_bytes_each",
             4 * _LLAMA_2_7B / 2**30,
-            "That is four bytes for each weight, as in float32. Here each has two.",
+            "That is four bytes for each parameter, as in float32. Here each has two.",
         ),
         Wrong(
             "four_bytes_in_gb",
             4 * _LLAMA_2_7B / 10**9,
-            "That is four bytes for each weight, and in GB. Here each has two, and GiB are asked.",
+            "That is four bytes for each parameter, and in GB. Here each has two, and GiB are\n"
+            "wanted.",
         ),
         Wrong("one_decimal", 12.6, "Rounded too early: give at least two decimals."),
         Wrong("cut_off", 12.5, "Cut off too early: give at least two decimals."),

@@ -78,7 +78,7 @@ def _filled(heads, W_O):
     return out
 
 
-def _by_conv(heads, W_O, bias=None):
+def _split_and_linear(heads, W_O, bias=None):
     blocks = W_O.split(heads.shape[3])
     return torch.stack([F.linear(x, w.T, bias) for x, w in zip(heads.unbind(1), blocks)], 1)  # noqa: B905
 
@@ -138,13 +138,13 @@ PER_HEAD_CONTRIBUTIONS = Answer(
         Wrong(
             "already_summed",
             _whole,
-            "This is the layer's output, the sum of what is asked. Keep the heads apart: an axis\n"
+            "This is the layer's output, the sum of what is wanted. Keep the heads apart: an axis\n"
             "n_head stands behind batch.",
         ),
         Wrong(
             "without_this_head",
             lambda heads, W_O: _whole(heads, W_O).unsqueeze(1) - _contributions(heads, W_O),
-            "This is what is left when head h is taken out. Asked is what it adds: the rest of\n"
+            "This is what is left when head h is taken out. Wanted is what it adds: the rest of\n"
             "the output.",
         ),
         Wrong(
@@ -156,7 +156,7 @@ PER_HEAD_CONTRIBUTIONS = Answer(
             "tokens_before_heads",
             lambda heads, W_O: _contributions(heads, W_O).transpose(1, 2),
             "The contributions are right, as [batch, seq, n_head, d_model]. The head axis is\n"
-            "asked right behind batch.",
+            "wanted right behind batch.",
         ),
         Wrong(
             "own_places_only",
@@ -171,7 +171,7 @@ PER_HEAD_CONTRIBUTIONS = Answer(
             "again by a reshape, which mixes tokens. They come in cut already; use them so.",
         ),
         Wrong(
-            "concat_in_the_place_of_heads",
+            "mean_of_the_heads",
             lambda heads, W_O: _contributions(heads.mean(1, keepdim=True).expand_as(heads), W_O),
             "Every block of W_O meets the same numbers, the mean of the heads. Block h belongs\n"
             "to heads[:, h].",
@@ -234,7 +234,7 @@ PER_HEAD_CONTRIBUTIONS = Answer(
             lambda heads, W_O: torch.einsum(
                 "bhtd,hdm->bhtm", heads, W_O.view(heads.shape[1], heads.shape[3], -1)),
         ),
-        Right("split_and_linear", _by_conv),
+        Right("split_and_linear", _split_and_linear),
         Right("chunks", lambda heads, W_O: torch.stack(
             [x @ w for x, w in zip(heads.unbind(1), W_O.chunk(heads.shape[1]))], dim=1)),  # noqa: B905
         Right("sums_without_products", lambda heads, W_O: (

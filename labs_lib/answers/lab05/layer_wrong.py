@@ -150,7 +150,7 @@ class _AllTurnedOver(Parts):
 
 
 def _starting(change):
-    """The right layer whose new weights are changed in place, `change(parameter)`."""
+    """The right layer whose new matrices are changed in place, `change(parameter)`."""
 
     def make(self, d_model, kv_width):
         Parts.make(self, d_model, kv_width)
@@ -351,7 +351,7 @@ WRONG = (
         "takes no parameters."),
     Wrong("pair_returned", _Pair,
         "forward returns a pair. torch's own layer gives its weights as well; here the output\n"
-        "alone is asked."),
+        "alone is wanted."),
     Wrong("checked_when_run", _CheckedWhenRun,
         "Illegal sizes can be made here and are found out only when the layer runs. By then the\n"
         "error points at the wrong place. Test in __init__."),
@@ -370,27 +370,27 @@ WRONG = (
         "n_head % 0 stops with a ZeroDivisionError, and -2 goes through. Test for at least 1\n"
         "before you divide."),
     Wrong("plain_tensors", _PlainTensors,
-        "The values are right, but the weights are plain tensors: parameters() is empty, so no\n"
+        "The values are right, but the matrices are plain tensors: parameters() is empty, so no\n"
         "optimizer would ever train them. Wrap them in torch.nn.Parameter."),
     Wrong("with_biases", _Biased,
         "The values are right, and the layer has more parameters than four matrices: nn.Linear\n"
         "adds a bias of its own unless it is told bias=False."),
     Wrong("weights_under_other_names", _OtherNames,
-        "The check puts its own weights in, and finds none where the table says. The layer may be\n"
-        "right; give its matrices these four names, or add a method load."),
+        "The check puts its own matrices in, and finds none where the table says. The layer may\n"
+        "be right; give its matrices these four names, or add a method load."),
     Wrong("large_to_start_with", _starting(lambda W: W.normal_()),
-        "The values are right, but the weights start too large: numbers of size 1 make each\n"
+        "The values are right, but the matrices start too large: numbers of size 1 make each\n"
         "product √d_in times as large as what goes in, and a few layers end in NaN. Start from\n"
         "torch.randn divided by the root of d_in."),
     Wrong("unset_to_start_with", _starting(lambda W: W.fill_(math.nan)),
         "The values are right, but a new layer holds NaN or infinity: torch.empty sets nothing,\n"
         "it shows what the memory held before. Start from small random numbers."),
     Wrong("equal_to_start_with", _starting(lambda W: W.fill_(0.02)),
-        "The values are right, but all weights of a matrix start equal. Then all heads are alike\n"
+        "The values are right, but all numbers of a matrix start equal. Then all heads are alike\n"
         "and get equal gradients: they would stay alike. Start from small random numbers."),
     Wrong("zeros_to_start_with", _starting(lambda W: W.zero_()),
-        "All weights start at zero. Then the output is zero and so is every gradient: nothing\n"
-        "could ever be learnt. Start from small random numbers."),
+        "All four matrices start at zero. Then the output is zero and so is every gradient:\n"
+        "nothing could ever be learnt. Start from small random numbers."),
 )  # fmt: skip
 
 MULTI_HEAD_ATTENTION = Answer(reference=MultiHeadAttention, wrong=WRONG, right=RIGHT)

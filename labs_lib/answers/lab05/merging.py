@@ -68,7 +68,7 @@ CONCAT_HEADS = Answer(
             "dealt_out",
             lambda heads: heads.permute(0, 2, 3, 1).flatten(2),
             "The heads are dealt out like cards: number 0 of every head, then number 1 of every\n"
-            "head. Asked is all of head 0, then all of head 1; look at the order of the axes\n"
+            "head. Wanted is all of head 0, then all of head 1; look at the order of the axes\n"
             "that you join.",
         ),
         Wrong(
@@ -95,9 +95,8 @@ CONCAT_HEADS = Answer(
             "Each row is right, but the result is [seq, batch, ...]. The batch stays in front.",
         ),
         Wrong(
-            "numbers_across_tokens",
-            lambda heads: heads.transpose(2, 3).flatten(1, 2).mT.reshape(
-                heads.shape[0], heads.shape[2], -1).flip(2),
+            "numbers_in_reverse",
+            lambda heads: heads.transpose(1, 2).flatten(2).flip(2),
             "The numbers of each token stand in the reverse order. Head 0 comes first, and each\n"
             "head's numbers keep their order.",
         ),
@@ -223,8 +222,8 @@ APPLY_W_O = Answer(
         Wrong(
             "diagonal_only",
             lambda concat, W_O: concat * W_O.diagonal() if W_O.shape[0] == W_O.shape[1] else concat,
-            "Each number is multiplied by one weight, that on the diagonal. Nothing is mixed:\n"
-            "an output number is a sum over all numbers of the token.",
+            "Each number is multiplied by one number of W_O, that on the diagonal. Nothing is\n"
+            "mixed: an output number is a sum over all numbers of the token.",
         ),
         Wrong(
             "input_added",
@@ -236,7 +235,7 @@ APPLY_W_O = Answer(
         Wrong(
             "softmaxed",
             lambda concat, W_O: concat @ W_O.softmax(dim=0),
-            "W_O goes through a softmax here, so its weights are all positive. W_O is used as it\n"
+            "W_O goes through a softmax here, so its numbers are all positive. W_O is used as it\n"
             "is; the softmax was in the heads.",
         ),
         Wrong(

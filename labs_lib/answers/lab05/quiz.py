@@ -28,8 +28,9 @@ QUIZ = {
         "the MLP behind this layer, and from there the next layer's heads.",
         a="Each output number is a sum over heads, but the summands don't know of each other: you\n"
         "switched one head off, and the others' parts changed by exactly 0.",
-        b="W_O has no look at any strength: it multiplies a head's numbers by fixed weights.",
-        d="Training changes the weights in W_O; it stays a product with a matrix.",
+        b="Nothing in W_O measures strength: it multiplies a head's numbers by numbers that don't\n"
+        "change with the text.",
+        d="Training changes the numbers in W_O; it stays a product with a matrix.",
     ),
     "lab05.quiz_shared": choice(
         "b",

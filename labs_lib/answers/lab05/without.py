@@ -151,7 +151,7 @@ WITHOUT_W_O = Answer(
         Wrong(
             "x_added",
             _program(lambda heads, x: x + _merge(heads, x)),
-            "x is added already. Asked is what the layer adds; the block does the adding.",
+            "x is added already. Wanted is what the layer adds; the block does the adding.",
         ),
         Wrong(
             "averaged_over_heads",
@@ -235,7 +235,7 @@ WITHOUT_W_O = Answer(
         Wrong(
             "any_exception",
             _program(_merge, refuse=_too_plainly),
-            "It refuses, but with another kind of error. A ValueError is asked: whoever calls it\n"
+            "It refuses, but with another kind of error. A ValueError is wanted: whoever calls it\n"
             "can then catch that and nothing else.",
         ),
         Wrong(

@@ -32,7 +32,7 @@ ATTENTION_ENTROPY = Answer(
         Wrong(
             "in_bits",
             lambda weights: torch.special.entr(weights).sum(-1) / 0.6931471805599453,
-            "These are bits, from the logarithm to base 2. Asked are nats: the natural logarithm.",
+            "These are bits, from the logarithm to base 2. Wanted are nats: the natural logarithm.",
         ),
         Wrong(
             "sign_lost",
@@ -53,7 +53,8 @@ ATTENTION_ENTROPY = Answer(
         Wrong(
             "mean_over_rows",
             lambda weights: torch.special.entr(weights).sum(-1).mean(-1),
-            "The rows are averaged already: one number for each head. Asked is one for each query.",
+            "The rows are averaged already: one number for each head. Wanted is one for each\n"
+            "query.",
         ),
         Wrong(
             "log_only",
@@ -77,7 +78,7 @@ ATTENTION_ENTROPY = Answer(
             "share_of_the_most",
             lambda weights: torch.special.entr(weights).sum(-1) / torch.tensor(
                 float(weights.shape[-1]), dtype=weights.dtype).log(),
-            "The entropy is divided by log(seq_k), the most that it could be. Asked are nats.",
+            "The entropy is divided by log(seq_k), the most that it could be. Wanted are nats.",
         ),
         Wrong(
             "perplexity",
@@ -275,14 +276,14 @@ PREVIOUS_TOKEN_SCORE = Answer(
         Wrong(
             "for_each_text",
             lambda weights, real=None: weights.diagonal(-1, dim1=-2, dim2=-1).mean(2),
-            "There is a row for each text. Asked is one number for each head, over all texts.",
+            "There is a row for each text. Wanted is one number for each head, over all texts.",
         ),
         Wrong(
             "how_often_the_largest",
             lambda weights, real=None: measures.previous_token_score(
                 torch.nn.functional.one_hot(weights.argmax(-1), weights.shape[-1]).to(
                     weights), real) + 0.0 * weights.sum(),
-            "You count how often the token before has the largest weight. Asked is the weight\n"
+            "You count how often the token before has the largest weight. Wanted is the weight\n"
             "itself, on average.",
         ),
         Wrong(
@@ -306,7 +307,7 @@ PREVIOUS_TOKEN_SCORE = Answer(
             "how_often_above_a_half",
             lambda weights, real=None: (weights.diagonal(-1, dim1=-2, dim2=-1) > 0.5).to(
                 weights.dtype).mean((0, 2)),
-            "This is how often the weight is above a half. Asked is how large it is, on average.",
+            "This is how often the weight is above a half. Wanted is how large it is, on average.",
         ),
     ),
     right=(

@@ -115,7 +115,7 @@ HEAD_IMPORTANCE = Answer(
             "no_size",
             _from_slopes(lambda slopes: slopes.mean(0)),
             "The signs are still there. A head that the loss would miss and one that disturbs\n"
-            "it both matter; asked is the size.",
+            "it both matter; wanted is the size.",
         ),
         Wrong(
             "summed",
@@ -125,17 +125,17 @@ HEAD_IMPORTANCE = Answer(
         Wrong(
             "squared",
             _from_slopes(lambda slopes: slopes.square().mean(0)),
-            "The slopes are squared. Asked is their size.",
+            "The slopes are squared. Wanted is their size.",
         ),
         Wrong(
             "root_of_the_mean_square",
             _from_slopes(lambda slopes: slopes.square().mean(0).sqrt()),
-            "This is the root of the mean square. Asked is the mean of the sizes.",
+            "This is the root of the mean square. Wanted is the mean of the sizes.",
         ),
         Wrong(
             "largest",
             _from_slopes(lambda slopes: slopes.abs().amax(0)),
-            "This is the largest slope over the examples. Asked is the mean.",
+            "This is the largest slope over the examples. Wanted is the mean.",
         ),
         Wrong(
             "first_example_only",
@@ -162,24 +162,25 @@ HEAD_IMPORTANCE = Answer(
         Wrong(
             "by_ablation",
             _by_ablation,
-            "This is the change of the loss when a head is silent. Asked is the slope where it\n"
-            "speaks: no head is silenced, and one pass forth and back is enough for all.",
+            "This is the change of the loss when a head is silent. Wanted is the slope where it\n"
+            "speaks: no head is silenced, and all slopes come from one forward and one backward\n"
+            "pass.",
         ),
         Wrong(
             "made_a_unit",
             _from_slopes(lambda slopes: slopes.abs().mean(0) / slopes.abs().mean(0).norm()),
             "The scores are divided by their length. (Michel et al. do that layer by layer;\n"
-            "here the plain mean is asked.)",
+            "here the plain mean is wanted.)",
         ),
         Wrong(
             "made_shares",
             _from_slopes(lambda slopes: slopes.abs().mean(0).softmax(0)),
-            "The scores went through a softmax. Asked are the slopes' sizes.",
+            "The scores went through a softmax. Wanted are the slopes' sizes.",
         ),
         Wrong(
             "for_each_example",
             _from_slopes(lambda slopes: slopes.abs()),
-            "There is a row for each example. Asked is their mean, one number for each head.",
+            "There is a row for each example. Wanted is their mean, one number for each head.",
         ),
         *(
             Wrong(
@@ -187,7 +188,7 @@ HEAD_IMPORTANCE = Answer(
                 _by_small_moves(step),
                 "A slope by small moves of a gate is off in the fourth digit or before, and each\n"
                 "head takes passes of its own. Autograd gives the slopes themselves, of all heads\n"
-                "by one pass forth and back.",
+                "by one forward and one backward pass.",
             )
             for step in (0.1, 1e-3)
         ),
@@ -200,7 +201,7 @@ HEAD_IMPORTANCE = Answer(
         Wrong(
             "adding_up_to_one",
             _from_slopes(lambda slopes: slopes.abs().mean(0) / slopes.abs().mean(0).sum()),
-            "The numbers are divided by their sum. Asked are the mean sizes themselves.",
+            "The numbers are divided by their sum. Wanted are the mean sizes themselves.",
         ),
         Wrong(
             "mean_over_heads",

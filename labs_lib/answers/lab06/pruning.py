@@ -223,7 +223,7 @@ PRUNE = Answer(
             "n_head_behind_them",
             lambda Q, K, V, O, n_head, gone: (
                 *_prune_with()(Q, K, V, O, n_head, gone), n_head - len(gone)),
-            "The matrices are right. They alone are asked: four, without the number of heads.",
+            "The matrices are right. They alone are wanted: four, without the number of heads.",
         ),
     ),
     right=(

@@ -19,13 +19,13 @@ SINK_SCORE = Answer(
         Wrong(
             "first_query_counts",
             lambda weights: weights[:, :, :, 0].mean(dim=(0, 2)),
-            "Query 0 is in the mean. It sees nothing but key 0, so every head gets a weight of 1\n"
-            "as a present.",
+            "Query 0 is in the mean. It sees nothing but key 0, so its weight there is 1 in every\n"
+            "head and says nothing about any of them.",
         ),
         Wrong(
             "row_of_the_first_query",
             lambda weights: weights[:, :, 0, 1:].mean(dim=(0, 2)),
-            "This is the row of query 0, what the first token looks at. Asked is what the others\n"
+            "This is the row of query 0, what the first token looks at. Wanted is what the others\n"
             "give to it: a column.",
         ),
         Wrong(
@@ -46,12 +46,12 @@ SINK_SCORE = Answer(
         Wrong(
             "largest",
             lambda weights: weights[:, :, 1:].amax(-1).mean(dim=(0, 2)),
-            "This is the largest weight of each row, whoever has it. Asked is that on key 0.",
+            "This is the largest weight of each row, whoever has it. Wanted is that on key 0.",
         ),
         Wrong(
             "highest_query",
             lambda weights: weights[:, :, 1:, 0].amax(dim=(0, 2)),
-            "This is the query that gives most. Asked is the mean over queries.",
+            "This is the query that gives most. Wanted is the mean over queries.",
         ),
         Wrong(
             "last_query_only",
@@ -72,7 +72,7 @@ SINK_SCORE = Answer(
         Wrong(
             "for_each_text",
             lambda weights: weights[:, :, 1:, 0].mean(2),
-            "There is a row for each text. Asked is one number for each head, over all texts.",
+            "There is a row for each text. Wanted is one number for each head, over all texts.",
         ),
         Wrong(
             "all_heads_together",
@@ -83,12 +83,12 @@ SINK_SCORE = Answer(
             "first_row",
             lambda weights: weights[:, :, 0].mean((0, 2)),
             "This is the row of query 0, what the first token looks at: itself, and nothing else.\n"
-            "Asked is what the others give to it: a column.",
+            "Wanted is what the others give to it: a column.",
         ),
         Wrong(
             "summed_over_queries",
             lambda weights: weights[:, :, 1:, 0].sum(2).mean(0),
-            "The weights are added up over the queries. Asked is their mean.",
+            "The weights are added up over the queries. Wanted is their mean.",
         ),
         Wrong(
             "a_head_left_out",
@@ -108,7 +108,7 @@ SINK_SCORE = Answer(
         Wrong(
             "share_of_queries",
             lambda weights: (weights[:, :, 1:, 0] > 0.5).to(weights.dtype).mean((0, 2)),
-            "This is how often key 0 gets more than half. Asked is how much it gets, on average.",
+            "This is how often key 0 gets more than half. Wanted is how much it gets, on average.",
         ),
         Wrong(
             "heads_averaged",

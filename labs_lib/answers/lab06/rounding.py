@@ -111,7 +111,7 @@ QUANTISE_INT8 = Answer(
         Wrong(
             "a_step_of_128",
             _with(lambda x, axis: _scale(x, axis, 128.0), _clamped),
-            "The largest size became 128, which int8 can't hold on the positive side. 127 it is.",
+            "The largest size became 128, which int8 can't hold on the positive side. Make it 127.",
         ),
         Wrong(
             "a_step_of_255",
@@ -131,7 +131,7 @@ QUANTISE_INT8 = Answer(
         Wrong(
             "other_axis",
             _with(_other_axis),
-            "Tokens and channels are changed over. With axis 1 each channel has its own scale,\n"
+            "Tokens and channels are exchanged. With axis 1 each channel has its own scale,\n"
             "[1, channels], so the maximum goes over the tokens.",
         ),
         Wrong(
@@ -164,7 +164,7 @@ QUANTISE_INT8 = Answer(
         Wrong(
             "back_already",
             lambda x, axis=None: quantise_int8(x, axis)[0] * quantise_int8(x, axis)[1],
-            "These are the numbers on their way back, q * scale. Asked are q and scale.",
+            "These are the numbers on their way back, q * scale. Wanted are q and scale.",
         ),
         Wrong(
             "with_a_zero_point",
@@ -181,12 +181,12 @@ QUANTISE_INT8 = Answer(
             "from_smallest_to_largest",
             _with(_range, _clamped),
             "One step is the way from the smallest to the largest number, divided by 255. Then 0\n"
-            "must be allowed to move. Here it stays, and the largest *size* becomes 127.",
+            "must be allowed to move. Here it stays, and the largest size becomes 127.",
         ),
         Wrong(
             "scale_before_q",
             lambda x, axis=None: quantise_int8(x, axis)[::-1],
-            "q and scale have changed places: (q, scale) is asked.",
+            "q and scale have changed places: (q, scale) is wanted.",
         ),
         Wrong(
             "without_signs",

@@ -212,15 +212,15 @@ OCCUPANCY = Answer(
                 _fits(t, r, s, sm)),
               "You take the largest of the four numbers. The narrowest limit decides."),
         Wrong("threads_for_warps", _returning(lambda b, w, limit, t, sm, f: (b, b * t, limit)),
-              "The second number counts threads. Asked are warps."),
+              "The second number counts threads. Wanted are warps."),
         Wrong("warps_of_one_block", _returning(lambda b, w, limit, t, sm, f: (
             b, math.ceil(t / 32), limit)),
-              "The second number is the warps of one block. Asked are those of all blocks."),
+              "The second number is the warps of one block. Wanted are those of all blocks."),
         Wrong("share_for_warps", _returning(lambda b, w, limit, t, sm, f: (b, w / sm.warps, limit)),
-              "The second number is the share of the SM's warps. Asked is how many there are."),
+              "The second number is the share of the SM's warps. Wanted is how many there are."),
         Wrong("last_of_equal_limits", _returning(lambda b, w, limit, t, sm, f: (
             b, w, [name for name in f if f[name] == b][-1])),
-              "Where two limits allow equally few, the first of them is asked, in the order\n"
+              "Where two limits allow equally few, the first of them is wanted, in the order\n"
               "warps, blocks, registers, shared memory."),
         Wrong("sm_80_for_all", lambda t, r, s, sm: _told(
             _fits(t, r, s, sheet.MULTIPROCESSORS["sm_80"]), t),

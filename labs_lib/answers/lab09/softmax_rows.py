@@ -259,8 +259,8 @@ ARITHMETIC = (
     Wrong(
         "maximum_over_half_the_row",
         _with((MOST, MOST.replace("i < cols", "i < (cols + 1) / 2"))),
-        "The maximum is that of the row's first half. Most rows don't mind; where the largest\n"
-        "score stands in the second half, exp overflows.",
+        "The maximum is that of the row's first half. Most rows come out right all the same;\n"
+        "where a score of the second half is far larger, exp overflows.",
     ),
     Wrong(
         "each_thread_its_own_maximum",
