@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from jupyter_client.manager import KernelManager
 
@@ -103,20 +102,3 @@ class Starter:
             kernel.client.stop_channels()
             if manager.has_kernel:
                 manager.shutdown_kernel(now=True)
-
-
-def processes_with(word: str) -> list[int]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        if process.info["status"] != psutil.STATUS_ZOMBIE and word in (
-            process.info["cmdline"] or []
-        ):
-            found.append(process.pid)
-    return found
-
-
-def gone_within(word: str, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while processes_with(word) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not processes_with(word)

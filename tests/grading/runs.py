@@ -6,13 +6,12 @@ import textwrap
 from pathlib import Path
 
 import nbformat
+from fences import MIB
 
 from labs_lib.grading.run import CellRun, run_notebook
 from labs_lib.grading.run.warm import shared
-from labs_lib.grading.sandbox import Limits, Policy, level
+from labs_lib.grading.sandbox import Limits, Policy
 
-MIB = 1 << 20
-LEVELS = sorted({level().name, "process-limits"})
 LIMITS = Limits(cell_s=3, grace_s=1, memory_bytes=400 * MIB, output_bytes=1 * MIB, processes=64)
 
 

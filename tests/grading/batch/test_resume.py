@@ -9,11 +9,10 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import nbformat
-import psutil
 import pytest
+from waiting import processes_with, wait_for
 
 from labs_lib.errors import UsageError
 from labs_lib.exercises import lab
@@ -105,14 +104,14 @@ def test_a_grader_that_is_stopped_goes_on_where_it_was(tmp_path, how):
     grader = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.PIPE, text=True
     )
-    wait_for(lambda: sleeping(word), 180)  # for the 20 s of a cell, on one of two workers
+    wait_for(lambda: processes_with(word), 180)  # for the 20 s of a cell, on one of two workers
     wait_for(lambda: lines(tmp_path), 18)
     grader.send_signal(how)
     _, said = grader.communicate(timeout=30)
     finished = [line["student"] for line in lines(tmp_path)]
     if how == signal.SIGINT:
         assert grader.returncode == 130 and "the same command goes on" in said
-    wait_for(lambda: not sleeping(word), 10)
+    wait_for(lambda: not processes_with(word), 10)
     assert not (tmp_path / "out").exists()
     with finished_file(tmp_path / "out").open("a", encoding="utf-8") as file:
         file.write('{"submission": "cut o')  # as a kill may leave it
@@ -122,20 +121,6 @@ def test_a_grader_that_is_stopped_goes_on_where_it_was(tmp_path, how):
     assert statuses == dict.fromkeys(("ann", "bob", "eve"), "complete")
     assert "eve" not in finished
     assert sorted(line["student"] for line in lines(tmp_path)) == ["ann", "bob", "eve"]
-
-
-def sleeping(word):
-    return any(
-        word in (process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE
-        for process in psutil.process_iter(["cmdline", "status"])
-    )
-
-
-def wait_for(promise, seconds):
-    deadline = time.monotonic() + seconds
-    while not promise():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def outcomes(status):

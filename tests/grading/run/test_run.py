@@ -6,7 +6,8 @@ import time
 
 import psutil
 import pytest
-from runs import LEVELS, exercise, of, right, run
+from fences import LEVELS
+from runs import exercise, of, right, run
 
 from labs_lib.grading.run import STATUSES, read_results
 from labs_lib.grading.sandbox import Limits, level

@@ -8,7 +8,8 @@ import threading
 
 import psutil
 import pytest
-from runs import MIB, exercise, of, right, run
+from fences import MIB
+from runs import exercise, of, right, run
 
 from labs_lib.grading.run.warm import shared
 

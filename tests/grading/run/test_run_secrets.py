@@ -7,7 +7,8 @@ import os
 
 import nbformat
 import pytest
-from runs import LEVELS, cell, exercise, notebook, of, right, run
+from fences import LEVELS
+from runs import cell, exercise, notebook, of, right, run
 
 from labs_lib.grading.run import CellRun, run_notebook
 from labs_lib.grading.run.observe import padded

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 import nbformat
-import psutil
 import pytest
 from runs import exercise, notebook, of, right, run
+from waiting import processes_with, wait_for
 
 from labs_lib.grading.run import read_results, run_notebook
 from labs_lib.grading.run.warm import Warm
@@ -96,28 +96,14 @@ def test_killing_the_grader_keeps_what_is_finished_and_ends_the_rest(tmp_path):
             [sys.executable, "-c", script], env=os.environ | {"TMPDIR": short}
         )
         try:
-            wait_for(lambda: sleeping(word), 60)
+            wait_for(lambda: processes_with(word), 60)
         finally:
             grader.send_signal(signal.SIGKILL)
             grader.wait()
-        wait_for(lambda: not sleeping(word), 10)
+        wait_for(lambda: not processes_with(word), 10)
     runs = read_results(tmp_path / "out" / "cells.jsonl")
     assert [(one.exercise, one.role, one.status) for one in runs] == [
         (None, "setup", "ok"),
         ("one", "answer", "ok"),
         ("one", "check", "ok"),
     ]
-
-
-def sleeping(word: str) -> bool:
-    return any(
-        word in (process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE
-        for process in psutil.process_iter(["cmdline", "status"])
-    )
-
-
-def wait_for(promise, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not promise():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

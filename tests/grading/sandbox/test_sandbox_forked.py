@@ -9,8 +9,9 @@ import sys
 
 import psutil
 import pytest
-from fences import MIB, Kernel, Starter, gone_within
+from fences import MIB, Kernel, Starter
 from jupyter_client.manager import KernelManager
+from waiting import gone_within
 
 from labs_lib.grading.sandbox import (
     KERNEL_NAME,
@@ -26,19 +27,18 @@ warm_only = pytest.mark.skipif(not possible(), reason="needs Linux 5.8 and bubbl
 
 
 @warm_only
-def test_nobody_is_ended_who_took_a_dead_kernels_number(start_fenced):
-    with start_fenced(Policy()) as kernel:
+def test_nobody_is_ended_who_took_a_dead_kernels_number(tmp_path, monkeypatch):
+    with Starter("warm", tmp_path, monkeypatch)(Policy()) as kernel:
         provisioner = kernel.provisioner
         forked = provisioner._forked
-        if forked is not None:
-            assert forked.pid in provisioner.everything()
-            stranger = subprocess.Popen(["/bin/sleep", "60"])
-            forked._pid = stranger.pid  # what psutil sees once the number is taken again
-            assert stranger.pid not in provisioner.everything()
-            kernel.manager.shutdown_kernel(now=True)
-            assert stranger.poll() is None
-            stranger.kill()
-            stranger.wait()
+        assert forked.pid in provisioner.everything()
+        stranger = subprocess.Popen(["/bin/sleep", "60"])
+        forked._pid = stranger.pid  # what psutil sees once the number is taken again
+        assert stranger.pid not in provisioner.everything()
+        kernel.manager.shutdown_kernel(now=True)
+        assert stranger.poll() is None
+        stranger.kill()
+        stranger.wait()
 
 
 def test_kernels_share_no_user(monkeypatch):

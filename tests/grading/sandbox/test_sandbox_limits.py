@@ -12,7 +12,8 @@ import time
 
 import psutil
 import pytest
-from fences import LEVELS, MIB, gone_within, linux, only_fenced, processes_with
+from fences import LEVELS, MIB, linux, only_fenced
+from waiting import gone_within, processes_with
 
 from labs_lib.grading.sandbox import (
     KERNEL_NAME,
