@@ -93,12 +93,12 @@ def _sizes_of_the_factors(W_Q, W_K, W_V, W_O, n_head):
     return norm(A[:, None] @ B.mT[None]) / (later[:, None] * earlier)
 
 
-def _sizes_of_all_heads(W_Q, W_K, W_V, W_O, n_head):
+def _mean_sizes_of_all_heads(W_Q, W_K, W_V, W_O, n_head):
     A, B = _pairs(W_Q, W_K, W_V, W_O, n_head)
     return norm(A[:, None] @ B.mT[None]) / (norm(A).mean() * norm(B).mean())
 
 
-def _only_what_is_asked_size(W_Q, W_K, W_V, W_O, n_head):
+def _divided_by_the_size_of_a(W_Q, W_K, W_V, W_O, n_head):
     A, B = _pairs(W_Q, W_K, W_V, W_O, n_head)
     return norm(A[:, None] @ B.mT[None]) / norm(A)[:, None]
 
@@ -159,7 +159,7 @@ COMPOSITION_SCORE = Answer(
             "other_way_round",
             _scores(lambda A, B: B @ A),
             "The product is B A (or A^T B^T, which is as large): what the later head's *queries*\n"
-            "read of what the earlier one writes. Asked are its keys.",
+            "read of what the earlier one writes. Wanted are its keys.",
         ),
         Wrong(
             "a_turned",
@@ -170,7 +170,7 @@ COMPOSITION_SCORE = Answer(
         Wrong(
             "divided_by_the_sum",
             _divided_by_the_sum,
-            "It is divided by the sum of the two sizes. Asked is their product.",
+            "It is divided by the sum of the two sizes. Wanted is their product.",
         ),
         Wrong(
             "no_brackets",
@@ -187,23 +187,23 @@ COMPOSITION_SCORE = Answer(
         Wrong(
             "not_divided",
             _scores(divide=False),
-            "The norm of the product isn't divided by anything: a head with large weights would\n"
+            "The norm of the product isn't divided by anything: a head with large matrices would\n"
             "seem to compose with everyone.",
         ),
         Wrong(
             "divided_by_one",
-            _only_what_is_asked_size,
+            _divided_by_the_size_of_a,
             "It is divided by the size of A, but not by that of B.",
         ),
         Wrong(
             "divided_by_the_mean",
-            _sizes_of_all_heads,
+            _mean_sizes_of_all_heads,
             "It is divided by the mean size of all heads. Each pair has its own two sizes.",
         ),
         Wrong(
             "divided_by_the_factors",
             _sizes_of_the_factors,
-            "It is divided by the sizes of W_Q, W_K, W_V and W_O one by one. Asked are those of\n"
+            "It is divided by the sizes of W_Q, W_K, W_V and W_O one by one. Wanted are those of\n"
             "the products A and B.",
         ),
         Wrong(
@@ -215,7 +215,7 @@ COMPOSITION_SCORE = Answer(
             "largest_stretch",
             _scores(size=_spectral),
             "This takes the largest singular value as a matrix's size (torch.linalg.norm with\n"
-            "ord=2, or matrix_norm with 2). Asked is the Frobenius norm, the default.",
+            "ord=2, or matrix_norm with 2). Wanted is the Frobenius norm, the default.",
         ),
         Wrong(
             "sum_of_sizes",
@@ -268,7 +268,7 @@ COMPOSITION_SCORE = Answer(
             "baseline_taken_off",
             _baseline_taken_off,
             "The mean of the table is taken off. A baseline is a good idea, and comes below; here\n"
-            "the plain score is asked.",
+            "the plain score is wanted.",
         ),
         Wrong(
             "layers_as_one",

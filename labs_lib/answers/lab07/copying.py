@@ -195,7 +195,8 @@ ABLATE_AND_COPY = Answer(
         Wrong(
             "not_causal",
             _with(attend=F.scaled_dot_product_attention),
-            "The heads see what is still to come. Attention is causal here, or copying is no art.",
+            "The heads see what is still to come, the token to be predicted too. Attention is\n"
+            "causal here.",
         ),
         Wrong(
             "whole_sequence",
@@ -207,12 +208,12 @@ ABLATE_AND_COPY = Answer(
             "first_copy",
             _with(loss=lambda logits, tokens: _loss(
                 logits[:, : tokens.shape[1] // 2], tokens[:, : tokens.shape[1] // 2], 0)),
-            "This is the loss on the first copy. Asked is the second.",
+            "This is the loss on the first copy. Wanted is the second.",
         ),
         Wrong(
             "first_copy_and_the_next",
             _with(loss=_first_copy_and_the_next),
-            "These are the predictions made in the first copy. Asked are those of the second.",
+            "These are the predictions made in the first copy. Wanted are those of the second.",
         ),
         Wrong(
             "last_prediction_only",
@@ -265,12 +266,12 @@ ABLATE_AND_COPY = Answer(
         Wrong(
             "summed",
             _with(loss=lambda logits, tokens: _loss(logits, tokens, reduction="sum")),
-            "The losses are added up. Asked is their mean.",
+            "The losses are added up. Wanted is their mean.",
         ),
         Wrong(
             "in_bits",
             _with(loss=lambda logits, tokens: _loss(logits, tokens) / math.log(2)),
-            "These are bits. Asked are nats: the natural logarithm.",
+            "These are bits. Wanted are nats: the natural logarithm.",
         ),
         Wrong(
             "sign_lost",
@@ -280,12 +281,12 @@ ABLATE_AND_COPY = Answer(
         Wrong(
             "perplexity",
             _with(loss=lambda logits, tokens: _loss(logits, tokens).exp()),
-            "This is e to the loss, the perplexity. Asked is the loss.",
+            "This is e to the loss, the perplexity. Wanted is the loss.",
         ),
         Wrong(
             "accuracy",
             _with(loss=_accuracy),
-            "This is the share of tokens that were guessed right. Asked is the loss in nats.",
+            "This is the share of tokens that were guessed right. Wanted is the loss in nats.",
         ),
         Wrong(
             "nobody_silent",
@@ -354,7 +355,7 @@ ABLATE_AND_COPY = Answer(
         Wrong(
             "rise",
             _rise,
-            "This is by how much the loss rises. Asked is the loss itself.",
+            "This is by how much the loss rises. Wanted is the loss itself.",
         ),
     ),
     right=(

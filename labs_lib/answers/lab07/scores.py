@@ -261,17 +261,17 @@ INDUCTION_SCORE = Answer(
             "first_copy",
             _looks(lambda tokens: _first(tokens) + 1),
             "With two copies it is right. Where a token stood more often, you take what followed\n"
-            "the first time; asked is the last time.",
+            "the first time; wanted is the last time.",
         ),
         Wrong(
             "all_copies",
             _all_copies,
-            "The weights behind all earlier copies are added up. Asked is the last copy only.",
+            "The weights behind all earlier copies are added up. Wanted is the last copy only.",
         ),
         Wrong(
             "mean_over_copies",
             _mean_over_copies,
-            "The weights behind all earlier copies are averaged. Asked is the last copy only.",
+            "The weights behind all earlier copies are averaged. Wanted is the last copy only.",
         ),
         Wrong(
             "the_token_before",
@@ -331,7 +331,7 @@ INDUCTION_SCORE = Answer(
         Wrong(
             "turned_over",
             _turned,
-            "Queries and keys are changed over. Row i of the weights belongs to the query.",
+            "Queries and keys are exchanged. Row i of the weights belongs to the query.",
         ),
         Wrong(
             "summed",
@@ -341,13 +341,13 @@ INDUCTION_SCORE = Answer(
         Wrong(
             "how_often_the_largest",
             _hits,
-            "You count how often the right key has the largest weight. Asked is the weight\n"
+            "You count how often the right key has the largest weight. Wanted is the weight\n"
             "itself, on average.",
         ),
         Wrong(
             "highest_query",
             _largest_text,
-            "This is the query that does best. Asked is the mean.",
+            "This is the query that does best. Wanted is the mean.",
         ),
         Wrong(
             "fixed_offset",

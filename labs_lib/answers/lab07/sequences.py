@@ -100,8 +100,8 @@ REPEATED_SEQUENCE = Answer(
         Wrong(
             "queries_marked",
             _copied(_wrapping),
-            "The last place is left out. You mark places that have a next token; asked are places\n"
-            "whose own token can be copied.",
+            "The last place is left out. You mark places that have a next token; wanted are\n"
+            "places whose own token can be copied.",
         ),
         Wrong(
             "only_the_second",
@@ -120,24 +120,24 @@ REPEATED_SEQUENCE = Answer(
         Wrong(
             "all_but_the_first_place",
             _copied(lambda block, times: _places(block, times) > 0),
-            "Places of the first copy count. Nothing has stood before there.",
+            "Places of the first copy count. No token has stood earlier there.",
         ),
         Wrong(
             "turned_over",
             _copied(lambda block, times: _places(block, times) <= block.shape[1]),
-            "True and False are changed over: True means that the place can be copied.",
+            "True and False are exchanged: True means that the place can be copied.",
         ),
         Wrong(
             "as_numbers",
             _copied(lambda block, times: (_places(block, times) > block.shape[1]).long()),
-            "The places are right, as numbers 0 and 1. Asked are bool: with numbers, tokens[:,\n"
+            "The places are right, as numbers 0 and 1. Wanted are bool: with numbers, tokens[:,\n"
             "copied] would pick columns 0 and 1.",
         ),
         Wrong(
             "a_row_for_each_text",
             _copied(_whole_batch),
             "There is a row of places for each text. All texts have the same period, so one row\n"
-            "[times * period] is asked.",
+            "[times * period] is wanted.",
         ),
         Wrong(
             "each_token_again",
@@ -180,7 +180,7 @@ REPEATED_SEQUENCE = Answer(
             "places_that_predict",
             _copied(lambda block, times: (_places(block, times) >= block.shape[1])
                     & (_places(block, times) < _places(block, times).numel() - 1)),
-            "Marked are places at which the next token can be copied. Asked are places whose own\n"
+            "Marked are places at which the next token can be copied. Wanted are places whose own\n"
             "token can be: all one further on.",
         ),
         Wrong(
@@ -198,7 +198,7 @@ REPEATED_SEQUENCE = Answer(
             "a_list_of_places",
             lambda block, times: (
                 block.repeat(1, times), (_places(block, times) > block.shape[1]).tolist()),
-            "The places are a Python list. Asked is a tensor of bool.",
+            "The places are a Python list. Wanted is a tensor of bool.",
         ),
         Wrong(
             "backwards",
@@ -227,7 +227,7 @@ REPEATED_SEQUENCE = Answer(
             lambda block, times: (
                 block.repeat(1, times),
                 torch.arange(block.shape[1] + 1, block.shape[1] * times)),
-            "These are the numbers of the places. Asked is True or False for each place of the\n"
+            "These are the numbers of the places. Wanted is True or False for each place of the\n"
             "text.",
         ),
         Wrong(
@@ -253,7 +253,7 @@ REPEATED_SEQUENCE = Answer(
             "The tokens are there, the places are missing: return both, as a tuple.",
         ),
         Wrong(
-            "changed_over",
+            "places_before_tokens",
             lambda block, times: induction.repeated_sequence(block, times)[::-1],
             "Both are right and stand in the wrong order: tokens first, then places.",
         ),

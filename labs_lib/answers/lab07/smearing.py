@@ -127,9 +127,9 @@ SMEAR_KEYS = Answer(
             "The first token has no key any more: one place is missing. It keeps its own key.",
         ),
         Wrong(
-            "shares_changed_over",
+            "shares_exchanged",
             lambda k, own: induction.smear_keys(k, 1 - own),
-            "The shares are changed over: own is the share of the own key, the rest goes to the\n"
+            "The shares are exchanged: own is the share of the own key, the rest goes to the\n"
             "key before.",
         ),
         Wrong(

@@ -46,7 +46,7 @@ def _not_at_the_end(last, i, seq):
 
 LATER_COPIES = (
     "The copy is looked for in the whole text, so that later ones are found, which the query\n"
-    "can't see. Asked is the last place before the query."
+    "can't see. Wanted is the last place before the query."
 )
 
 WHOLE_TEXT = (

@@ -155,7 +155,8 @@ WRONG = (
         "keys, whatever way they are computed: nope + rope numbers."),
     Wrong("scale_by_width", variant(
         divisor=lambda self, q, r, c: math.sqrt(q.shape[1] * (q.shape[-1] + r.shape[-1]))),
-        "The scores are divided by the root of all heads' numbers. One head's count."),
+        "The scores are divided by the root of the count of all heads' numbers. A score is a sum\n"
+        "over one head's: nope + rope."),
     Wrong("no_scale", variant(divisor=lambda self, q, r, c: 1.0),
         "The scores are not divided at all."),
     Wrong("latents_as_answers", variant(

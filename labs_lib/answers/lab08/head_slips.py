@@ -83,7 +83,7 @@ GROUPED_SLIPS = (
         "order that you made."),
     Wrong("heads_joined", _folded(None, lambda out, n_head, seq_q: _by_head_again(
         out, n_head, seq_q).transpose(1, 2).flatten(2)),
-        "The heads are joined to one width. Asked are the heads' answers, still apart."),
+        "The heads are joined to one width. Wanted are the heads' answers, still apart."),
     Wrong("heads_under_one_another", _folded(None, lambda out, n_head, seq_q: _by_head_again(
         out, n_head, seq_q).flatten(1, 2)),
         "The heads' answers stand under one another on the axis of the tokens. Heads have an axis\n"
@@ -121,12 +121,12 @@ POOLING_SLIPS = (
         "One number is left of each group: the mean runs over all its columns. Give the heads of\n"
         "a group an axis of their own first."),
     Wrong("heads_left_apart", pooling._each(lambda W, n, m: pooling._grouped(W, n, m).mean(2)),
-        "The means are right, but they still have an axis for heads. A weight matrix has two:\n"
-        "join the last ones."),
+        "The means are right, but they still have an axis for heads. A matrix has two axes: join\n"
+        "the last ones."),
     Wrong("axis_of_one_left", pooling._each(
         lambda W, n, m: pooling._grouped(W, n, m).mean(2, keepdim=True)),
-        "The means still have an axis for heads, and one of length 1 (keepdim). A weight matrix\n"
-        "has two axes: join the last ones."),
+        "The means still have an axis for heads, and one of length 1 (keepdim). A matrix has two\n"
+        "axes: join the last ones."),
     Wrong("rows_merged", pooling._each(lambda W, n, m: W.unflatten(0, (m, -1)).mean(1)),
         "Rows are averaged: those are the token's numbers that come in. Heads are blocks of\n"
         "columns."),

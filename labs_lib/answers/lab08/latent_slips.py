@@ -175,5 +175,5 @@ ABSORB_SLIPS = (
         "W_UK is used whole, with the columns of all heads. Each head has its own block: cut it\n"
         "to [n_head, rank, nope] first."),
     Wrong("heads_joined", lambda *given: Absorbed()(*given).transpose(1, 2).flatten(2),
-        "The heads are joined to one width. Asked are the heads' answers, still apart."),
+        "The heads are joined to one width. Wanted are the heads' answers, still apart."),
 )  # fmt: skip

@@ -129,7 +129,7 @@ WRONG = (
     Wrong("divided_by_root", _each(
         lambda W, n, m: _grouped(W, n, m).sum(2).flatten(1) / (n // m) ** 0.5),
         "The sum of a group is divided by the root of its size. That would keep the spread of\n"
-        "random heads; asked is the mean."),
+        "random heads; wanted is the mean."),
     Wrong("first", _each(lambda W, n, m: _grouped(W, n, m)[:, :, 0].flatten(1)),
         "Only the first head of each group is kept and the others are thrown away. Take the mean."),
     Wrong("last", _each(lambda W, n, m: _grouped(W, n, m)[:, :, -1].flatten(1)),
@@ -138,13 +138,13 @@ WRONG = (
         "The first n_kv_head heads are kept, which all belong to the first groups. Each group is\n"
         "to leave one head, the mean of its own."),
     Wrong("largest", _each(_largest),
-        "The head with the largest weights is kept in each group. Asked is the mean."),
+        "The head with the largest numbers is kept in each group. Wanted is the mean."),
     Wrong("dealt_out", _each(lambda W, n, m: (
         W.unflatten(1, (n // m, m, -1)).mean(dim=1).flatten(1))),
         "Heads h, h + n_kv_head, ... are merged. Neighbours make a group: with six heads and\n"
         "three groups, 0 and 1, 2 and 3, 4 and 5."),
     Wrong("group_size_for_n_kv_head", _each(_group_for_count),
-        "n_kv_head is taken for the size of a group. Asked is n_kv_head groups."),
+        "n_kv_head is taken for the size of a group. Wanted is n_kv_head groups."),
     Wrong("within_heads", _each(_within_heads),
         "Neighbouring columns are averaged, numbers of one and the same head. Whole heads are to\n"
         "be merged, number by number: each head's head_dim columns stand together."),

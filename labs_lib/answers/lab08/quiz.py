@@ -33,8 +33,8 @@ QUIZ = {
     "lab08.quiz_total": choice(
         "b",
         "Only keys and values are shared, and what is kept of them is the cache. In the model of\n"
-        "32 heads the cache fell to 1/32, and the weights from 13.5 to 11.4 GB.",
-        a="Of the weights W_K and W_V shrink and the rest stays, and so do queries and scores.",
+        "32 heads the cache fell to 1/32, and the parameters from 13.5 to 11.4 GB.",
+        a="Of the parameters only W_K and W_V shrink; the queries and the scores stay as they are.",
         c="Parameters fall a little; the cache, which exists only while the model runs, falls to\n"
         "one part in n_head.",
         d="Every query head still has scores of its own with every key.",
