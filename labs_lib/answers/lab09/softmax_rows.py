@@ -77,11 +77,7 @@ BARRIERS = (
         _with((FULL_MOST, "")),
         "The tree begins before all threads have put their maximum into the shared array.",
     ),
-    Wrong(
-        "no_barrier_before_the_second_tree",
-        _with((FULL_SUM, "")),
-        NO_WAITING,
-    ),
+    Wrong("no_barrier_before_the_second_tree", _with((FULL_SUM, "")), NO_WAITING),
     Wrong(
         "no_barrier_in_the_first_tree",
         _with(("        __syncthreads();  // max\n", "")),
@@ -92,11 +88,7 @@ BARRIERS = (
         _with(("        __syncthreads();  // sum\n", "")),
         NO_WAITING,
     ),
-    Wrong(
-        "part_used_again_too_early",
-        _with((BETWEEN, "")),
-        NO_WAITING,
-    ),
+    Wrong("part_used_again_too_early", _with((BETWEEN, "")), NO_WAITING),
     Wrong(
         "barrier_inside_the_if",
         _with(
