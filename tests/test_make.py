@@ -1,4 +1,4 @@
-"""`make`: set up once, anywhere, and a clear word where it can't be done."""
+"""`make`: set up once, anywhere, models last, and a clear word where it can't be done."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def checkout(tmp_path):
 
 
 def make(folder, *arguments):
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHON", "MAKEFLAGS", "MAKELEVEL")}
+    own = ("PYTHON", "MAKEFLAGS", "MAKELEVEL", "MODELS")
+    env = {k: v for k, v in os.environ.items() if k not in own}
     return subprocess.run(
         ["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -94,3 +95,32 @@ def test_clean_keeps_answers_and_progress(checkout):
     assert not (checkout / ".venv").exists()
     assert (checkout / ".labs" / "progress").is_dir()
     assert (checkout / "notebooks" / "mine.ipynb").is_file()
+
+
+@pytest.fixture
+def diarist(checkout):
+    """A Python that makes a .venv whose python writes a diary and finds no network."""
+    program = checkout.parent / "python"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python;; esac\n'
+        'echo "$*" >> diary\n'
+        'case "$*" in *"models get"*) echo "labs: no network" >&2; exit 2;; esac\n',
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    return program
+
+
+def test_set_up_gets_the_models_last_and_no_network_is_no_obstacle(checkout, diarist):
+    done = make(checkout, "lab", f"PYTHON={diarist}")
+    assert done.returncode == 0, done.stderr
+    diary = (checkout / "diary").read_text(encoding="utf-8").splitlines()
+    assert diary[-2:] == ["-m labs_lib.cli models get", "-m labs_lib.cli start"]
+    assert (checkout / ".venv" / ".ready").is_file()
+    assert done.stderr == "labs: no network\n"
+
+
+def test_models_0_leaves_the_models_out(checkout, diarist):
+    assert make(checkout, "lab", f"PYTHON={diarist}", "MODELS=0").returncode == 0
+    assert "models get" not in (checkout / "diary").read_text(encoding="utf-8")

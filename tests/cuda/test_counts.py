@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 
+import numpy as np
 import pytest
 import torch
+from flash_inputs import numbers
 
 from labs_lib import cuda
 
@@ -52,18 +55,10 @@ __global__ void flash(const float* q, const float* k, const float* v, float* o, 
 }"""
 
 
-def values(*shape, seed=0):
-    import numpy as np
-
-    return torch.from_numpy(
-        np.random.Generator(np.random.PCG64(seed)).random(shape) * 4 - 2
-    ).float()
-
-
 @pytest.mark.parametrize(("n", "d"), [(16, 8), (33, 5)])
 def test_naive_scores_read_each_row_once_for_each_score(n, d):
     tiles = -(-n // 16)
-    q, k, s = values(n, d), values(n, d, seed=1), torch.zeros(n, n)
+    q, k, s = numbers(n, d), numbers(n, d, seed=1), torch.zeros(n, n)
     trace = cuda.compile(NAIVE).trace[(tiles, tiles), (16, 16)](q, k, s, n, d)
     assert trace.tensors["q"].read == trace.tensors["k"].read == 4 * n * n * d
     assert trace.tensors["s"].written == trace.written == 4 * n * n
@@ -75,7 +70,7 @@ def test_naive_scores_read_each_row_once_for_each_score(n, d):
 @pytest.mark.parametrize("n", [64, 97])
 def test_flash_reads_k_and_v_once_for_each_block_of_queries(n):
     d, blocks = 16, -(-n // 32)
-    q, k, v = (values(n, d, seed=i) for i in range(3))
+    q, k, v = (numbers(n, d, seed=i) for i in range(3))
     o = torch.full((n, d), float("nan"))
     trace = cuda.compile(FLASH).trace[blocks, 32, 2 * 32 * d * 4](q, k, v, o, n, d)
     assert trace.clean, trace
@@ -90,7 +85,7 @@ def test_flash_reads_k_and_v_once_for_each_block_of_queries(n):
 def test_the_anchors_of_the_counter_hold():
     """fp32, n = 256, d = 64, flash with tiles of 32: published figures of the same count."""
     n, d = 256, 64
-    q, k, v = (values(n, d, seed=i) for i in range(3))
+    q, k, v = (numbers(n, d, seed=i) for i in range(3))
     o = torch.zeros(n, d)
     trace = cuda.compile(FLASH).trace[n // 32, 32, 2 * 32 * d * 4](q, k, v, o, n, d)
     assert (trace.read, trace.written) == (1_114_112, 65_536)
@@ -132,8 +127,6 @@ def test_sectors_of_a_warp_are_counted(make, index, sectors):
 @pytest.mark.parametrize("n", [32, 33, 36, 41, 44, 48])
 def test_sectors_are_those_of_a_gpu_wherever_this_machines_memory_lies(make, n):
     """There an allocation starts a sector; here a tensor's place depends on its size and maker."""
-    import numpy as np
-
     k = make("if (x[threadIdx.x] > 2) x[0] = 1;")
     shifted = np.zeros(4 * n + 16, np.uint8)
     start = -shifted.ctypes.data % 32 + 16
@@ -260,9 +253,7 @@ def test_the_accesses_of_the_first_block_are_told_thread_by_thread(make):
 
 
 def test_a_trace_prints_as_a_table_and_speaks_json():
-    import json
-
-    q, k, s = values(16, 8), values(16, 8), torch.zeros(16, 16)
+    q, k, s = numbers(16, 8), numbers(16, 8), torch.zeros(16, 16)
     trace = cuda.compile(NAIVE).trace[1, (16, 16)](q, k, s, 16, 8)
     text = str(trace)
     assert "bytes read" in text and "8,192" in text and "Nothing wrong was found." in text

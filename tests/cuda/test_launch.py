@@ -6,10 +6,12 @@ import os
 import subprocess
 import time
 
+import numpy as np
 import pytest
 import torch
 
 from labs_lib import cuda
+from labs_lib.cuda import build, child, compilers
 
 TILED = """
 #define TILE 16
@@ -32,11 +34,8 @@ __global__ void matmul(const float* a, const float* b, float* c, int n) {
 
 def values(*shape, seed=0):
     """Numbers in [-1, 1], the same on every machine."""
-    import numpy as np
-
-    return torch.from_numpy(
-        np.random.Generator(np.random.PCG64(seed)).random(shape) * 2 - 1
-    ).float()
+    made = np.random.Generator(np.random.PCG64(seed)).random(shape) * 2 - 1
+    return torch.from_numpy(made).float()
 
 
 @pytest.mark.parametrize("n", [1, 15, 16, 33, 100])
@@ -161,10 +160,6 @@ def test_tensors_that_share_memory_share_it_in_the_kernel():
 
 def test_machines_without_a_switch_of_ours_use_the_systems(tmp_path, monkeypatch):
     """The fallback of processors other than x86-64 and arm64, built here on purpose."""
-    import subprocess
-
-    from labs_lib.cuda import build, child, compilers
-
     program = tmp_path / "runner"
     source = compilers.HOST / "runner" / "runner.cpp"
     flags = [f if f != "-O2" else "-O0" for f in compilers.RUNNER]
@@ -190,8 +185,6 @@ def test_an_empty_launch_does_nothing(make):
 
 def test_an_edited_kernel_runs_within_a_second_of_processor_time(make):
     import resource
-
-    from labs_lib.cuda import build
 
     build.runner()
     x = torch.zeros(4)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
+from flash_inputs import numbers
 
 from labs_lib import cuda
 
@@ -113,11 +113,6 @@ __global__ void structs(float* x, half* h) {
 @pytest.fixture(scope="module")
 def m():
     return cuda.compile(MODULE)
-
-
-def numbers(*shape, seed=0):
-    made = np.random.Generator(np.random.PCG64(seed)).random(shape) * 4 - 2
-    return torch.from_numpy(made).float()
 
 
 def test_shuffles_votes_and_reductions_follow_the_guide(m):

@@ -1,9 +1,7 @@
-"""Where models lie, what importing them costs, and how set-up gets them."""
+"""Where models lie, what importing them costs, and what the doctor says of them."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -103,49 +101,3 @@ def test_rotary_pairs_are_put_apart_as_they_were_before(n_head):
     paired = rows.reshape(n_head, 2, 4, 5).swapaxes(1, 2).reshape(rows.shape)
     assert (gguf_reading.halves_from_pairs(paired, n_head) == rows).all()
     assert not (paired == rows).all()
-
-
-@pytest.fixture
-def checkout(tmp_path):
-    """A folder that `make` can set up: its Python makes a .venv whose python writes a diary."""
-    folder = tmp_path / "mein Ordner (2)"
-    folder.mkdir()
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder)
-    python = tmp_path / "python"
-    python.write_text(
-        "#!/bin/sh\n"
-        'case "$*" in "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python;; esac\n'
-        'echo "$*" >> diary\n'
-        'case "$*" in *"models get"*) echo "labs: no network" >&2; exit 2;; esac\n',
-        encoding="utf-8",
-    )
-    python.chmod(0o755)
-    return folder, python
-
-
-def make(folder, *arguments):
-    env = {
-        k: v
-        for k, v in os.environ.items()
-        if k not in ("PYTHON", "MAKEFLAGS", "MAKELEVEL", "MODELS")
-    }
-    return subprocess.run(
-        ["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
-
-
-def test_set_up_gets_the_models_last_and_no_network_is_no_obstacle(checkout):
-    folder, python_ = checkout
-    done = make(folder, "lab", f"PYTHON={python_}")
-    assert done.returncode == 0, done.stderr
-    diary = (folder / "diary").read_text(encoding="utf-8").splitlines()
-    assert diary[-2:] == ["-m labs_lib.cli models get", "-m labs_lib.cli start"]
-    assert (folder / ".venv" / ".ready").is_file()
-    assert done.stderr == "labs: no network\n"
-
-
-def test_models_0_leaves_the_models_out(checkout):
-    folder, python_ = checkout
-    assert make(folder, "lab", f"PYTHON={python_}", "MODELS=0").returncode == 0
-    assert "models get" not in (folder / "diary").read_text(encoding="utf-8")
