@@ -294,14 +294,15 @@ ATTENTION = Answer(
         Wrong(
             "empty_row_is_nan",
             heads.with_weights(heads.fill(-math.inf)),
-            "Right, except for a query that may see nothing: a row whose sum is 0 gives 0/0, so\n"
-            "NaN. Such a query gets zeros here.",
+            "A query that may see nothing gives NaN: a row whose sum is 0 gives 0/0. Such a query\n"
+            "has to get zeros. The other rows of this case are right.",
         ),
         Wrong(
             "empty_row_is_a_mean",
             heads.with_weights(heads.fill(-1e9)),
-            "Right, except for a query that may see nothing: its scores are all equally low, and\n"
-            "the softmax then spreads evenly over keys that are all closed. It should get zeros.",
+            "A query that may see nothing gets a mean of values: its scores are all equally low,\n"
+            "and the softmax spreads evenly over keys that are all closed. It should get zeros.\n"
+            "The other rows of this case are right.",
         ),
         Wrong(
             "all_rows_zero",

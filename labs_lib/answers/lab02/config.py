@@ -341,9 +341,16 @@ HEAD_CONFIG = Answer(
         ),
         Wrong(
             "zero_heads_divide",
-            _variant(_refuse, checked=False),
+            _variant(_must_leave_0, checked=False),
             "No heads, a negative number of heads and 12.0 heads are not all refused here: a\n"
             "remainder alone doesn't show them. Test each size before you divide.",
+        ),
+        Wrong(
+            "zero_heads_divide_and_zero_is_offered",
+            _variant(_refuse, checked=False),
+            "Two things are missing. With more heads than numbers the message offers a d_model of\n"
+            "0, which is no legal one. And no heads, a negative number of heads and 12.0 heads\n"
+            "are not all refused: a remainder alone doesn't show them. Test each size first.",
         ),
         Wrong(
             "zero_taken_for_not_given",

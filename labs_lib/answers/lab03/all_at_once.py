@@ -40,6 +40,11 @@ def _head_dim_from_d_in(x, W_Q, W_K, W_V, n_head, mask=None):
     return merge(attend(q, k, v, mask, math.sqrt(head_dim)))
 
 
+def _merged_to_d_in(x, W_Q, W_K, W_V, n_head, mask=None):
+    q, k, v = (split(x @ W, n_head) for W in (W_Q, W_K, W_V))
+    return attend(q, k, v, mask, math.sqrt(q.shape[-1])).transpose(1, 2).reshape(x.shape)
+
+
 def _zero_after_softmax(q, k, v, mask, divisor):
     weights = (q @ k.mT / divisor).softmax(dim=-1)
     return (weights if mask is None else weights.masked_fill(~mask, 0.0)) @ v
@@ -156,10 +161,12 @@ WRONG = (
         "The scores are divided by the root of n_head. It is the length of a head's query that\n"
         "makes scores grow; look at its last axis.",
     ),
+    Wrong("head_dim_from_d_in", _head_dim_from_d_in, _NOT_OF_D_IN),
     Wrong(
-        "head_dim_from_d_in",
-        _head_dim_from_d_in,
-        _NOT_OF_D_IN,
+        "merged_to_d_in",
+        _merged_to_d_in,
+        "The heads are joined to as many numbers as a token of x has, d_in. Side by side they\n"
+        "have n_head * head_dim, as x @ W_Q has, and that may be another number.",
     ),
     Wrong(
         "scale_by_d_in_over_n_head",
@@ -230,26 +237,14 @@ WRONG = (
         "A loop over heads, and each of them meets the whole mask, which has an axis for the\n"
         "heads. Without the loop the scores have that axis too, and the mask fits.",
     ),
-    Wrong(
-        "direct_reshape_in_the_split",
-        program(split=_direct_split),
-        _MIXED_IN_THE_SPLIT,
-    ),
-    Wrong(
-        "direct_reshape_in_the_merge",
-        program(merge=_direct_merge),
-        _MIXED_IN_THE_MERGE,
-    ),
+    Wrong("direct_reshape_in_the_split", program(split=_direct_split), _MIXED_IN_THE_SPLIT),
+    Wrong("direct_reshape_in_the_merge", program(merge=_direct_merge), _MIXED_IN_THE_MERGE),
     Wrong(
         "direct_reshape_both_ways",
         program(split=_direct_split, merge=_direct_merge),
         _MIXED_BOTH_WAYS,
     ),
-    Wrong(
-        "pieces_of_n_head_numbers",
-        program(split=_pieces_of_n_head),
-        _PIECES,
-    ),
+    Wrong("pieces_of_n_head_numbers", program(split=_pieces_of_n_head), _PIECES),
     Wrong(
         "pieces_of_n_head_numbers_with_the_right_scale",
         program(split=_pieces_of_n_head, scale=lambda x, q, n_head: math.sqrt(q.shape[1])),

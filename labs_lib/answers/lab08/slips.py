@@ -186,6 +186,21 @@ class _HeadsAndTokensUnswapped(Step):
         return super().mask(self.seq if self.by else new, tokens)
 
 
+class _HeadDimFromDModel(Step):
+    """Cut into heads of d_model // n_head numbers."""
+
+    def __call__(self, x, *more, **given):
+        self.d_model = x.shape[2]
+        return super().__call__(x, *more, **given)
+
+    def split(self, x, n_head):
+        return x.view(*x.shape[:2], n_head, self.d_model // n_head).transpose(1, 2)
+
+
+def _merged_to_d_model(self, heads, W_O):
+    return heads.transpose(1, 2).reshape(len(heads), heads.shape[2], W_O.shape[1]) @ W_O
+
+
 def _started_at(by=0, newest=False):
     """Turned for another start: `by` places further, or where the last new token stands."""
 
@@ -279,6 +294,12 @@ DECODE_STEP_SLIPS = (
     Wrong("joined_on_the_last_axis", variant(joined=joined_along(-1)),
         "Old and new keys are joined along the numbers of a head. Tokens are axis 2 of\n"
         "[batch, n_head, tokens, head_dim]."),
+    Wrong("head_dim_from_d_model", _HeadDimFromDModel(),
+        "head_dim is made of the width of x, d_model // n_head. Look at what comes out: x @ W_Q\n"
+        "has n_head * head_dim numbers for each token, and that needn't be d_model."),
+    Wrong("merged_to_d_model", variant(mix=_merged_to_d_model),
+        "The heads are joined to as many numbers as x has, d_model. Side by side they have\n"
+        "n_head * head_dim, which is what W_O reads, and that needn't be d_model."),
     Wrong("one_wide_head", variant(split=lambda self, x, n: x.unsqueeze(1)),
         "The width is never cut into heads: this is one head of n_head * head_dim numbers."),
     Wrong("heads_and_tokens_unswapped", _HeadsAndTokensUnswapped(), UNSWAPPED),

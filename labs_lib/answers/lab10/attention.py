@@ -157,20 +157,21 @@ WRONG = (
         "even_for_nobody",
         _even_for_nobody,
         "A query that may attend to nothing gets the mean of all values, since its hidden scores\n"
-        "are all the same large negative number. It gets zeros. The rest is right.",
+        "are all the same large negative number. It has to get zeros. The other queries of this\n"
+        "case are right.",
     ),
     Wrong(
         "nan_for_nobody",
         changed(finish=lambda m, l, o: (o / l[..., None], m + l.log())),
         "A query that may attend to nothing gives 0/0 at the end. Take care of l = 0 before the\n"
-        "division. The rest is right.",
+        "division. The other queries of this case are right.",
     ),
     Wrong(
         "lse_zero_for_nobody",
         changed(finish=lambda m, l, o: (
             finish(m, l, o)[0], (m + l.log()).masked_fill(l == 0, 0.0))),
         "The log-sum-exp of a query that sees nothing is 0 here. The sum is 0, and its logarithm\n"
-        "is -inf. The rest is right.",
+        "is -inf. All else in this case is right.",
     ),
     Wrong(
         "mask_ignored",

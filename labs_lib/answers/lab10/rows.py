@@ -153,13 +153,14 @@ SAFE_SOFTMAX = Answer(
             "nan_for_nothing",
             _nan_for_nothing,
             "A row of -inf gives NaN: its maximum is -inf, and (-inf) - (-inf) is not a number.\n"
-            "All other rows are right.",
+            "The other rows of this case are right.",
         ),
         Wrong(
             "even_for_nothing",
             _even_for_nothing,
             "A row of -inf gets equal weights, as if all its scores were the same large negative\n"
-            "number. Nothing may be seen there, so its weights are zeros. The rest is right.",
+            "number. Nothing may be seen there, so its weights are zeros. The other rows of this\n"
+            "case are right.",
         ),
         Wrong(
             "half_precision_sum",
@@ -281,7 +282,7 @@ LOG_SUM_EXP = Answer(
             "nan_for_nothing",
             _lse(lambda s: s.amax(-1)),
             "A row of -inf gives NaN: its maximum is -inf, and (-inf) - (-inf) is not a number.\n"
-            "All other rows are right.",
+            "The other rows of this case are right.",
         ),
         Wrong(
             "zero_for_nothing",

@@ -228,7 +228,7 @@ ONLINE_SOFTMAX = (
         "all_at_once_and_nan",
         _all_at_once,
         "A row in which every score is -inf gives NaN: its maximum is -inf, and (-inf) - (-inf)\n"
-        "is not a number. All other rows are right.",
+        "is not a number. The other rows of this case are right.",
     ),
     Wrong("read_twice", _read_twice(torch.zeros_like), READ_TWICE),
     Wrong("read_twice_from_a_number", _read_twice(lambda m: 0), READ_TWICE),

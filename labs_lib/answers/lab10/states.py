@@ -125,7 +125,7 @@ RESCALE = Answer(
             "nan_before_the_first_score",
             _with(lambda a, b: (a - b).exp()),
             "Where no score has come yet, both maxima are -inf and their difference is NaN. Zero\n"
-            "times NaN is NaN as well. All other rows are right.",
+            "times NaN is NaN as well. The other rows of this case are right.",
         ),
         Wrong(
             "maxima_floored_at_zero",
@@ -333,8 +333,8 @@ MERGE_SOFTMAX_STATES = Answer(
         Wrong(
             "nan_where_nothing_was_seen",
             _merge(*[lambda m, top: (m - top).exp()] * 2),
-            "Where neither state has seen a score, the difference (-inf) - (-inf) is NaN. All\n"
-            "other rows are right.",
+            "Where neither state has seen a score, the difference (-inf) - (-inf) is NaN. The\n"
+            "other rows of this case are right.",
         ),
         *slips.MERGE_SOFTMAX_STATES,
     ),

@@ -281,7 +281,7 @@ WRONG = (
     Wrong(
         "nan_without_keys",
         changed(finish=lambda m, l, o: (o / l[..., None], m + l.log())),
-        "Without any key this is 0/0. Take care of l = 0 before the division. The rest is right.",
+        "Without any key this is 0/0. Take care of l = 0 before the division.",
     ),
     Wrong(
         "lse_without_logarithm",

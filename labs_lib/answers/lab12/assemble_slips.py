@@ -37,6 +37,18 @@ def _all_cut_alike(self, x, W, n_head, n_kv_head):
     return [self.split(x @ W[name], n_head) for name in ("W_Q", "W_K", "W_V")]
 
 
+def _head_dim_from_d_model(self, x, W, n_head, n_kv_head):
+    counts = {"W_Q": n_head, "W_K": n_kv_head, "W_V": n_kv_head}
+    return [
+        (x @ W[name]).view(*x.shape[:2], count, x.shape[2] // n_head).transpose(1, 2)
+        for name, count in counts.items()
+    ]
+
+
+def _merged_to_d_model(self, heads, W_O):
+    return heads.transpose(1, 2).reshape(len(heads), heads.shape[2], W_O.shape[1]) @ W_O
+
+
 def _k_and_v_exchanged(self, x, W, n_head, n_kv_head):
     return Assembled.project(self, x, {**W, "W_K": W["W_V"], "W_V": W["W_K"]}, n_head, n_kv_head)
 
@@ -78,6 +90,12 @@ SLIPS = (
     Wrong("copies_as_heads", variant(share=_as_often_as_heads),
         "Each key/value head is copied n_kv_head times. A group has n_head // n_kv_head query\n"
         "heads, so that is how many copies it takes."),
+    Wrong("head_dim_from_d_model", variant(project=_head_dim_from_d_model),
+        "head_dim is made of the width of x, d_model // n_head. Look at what comes out: x @ W_Q\n"
+        "has n_head * head_dim numbers for each token, and that needn't be d_model."),
+    Wrong("merged_to_d_model", variant(mix=_merged_to_d_model),
+        "The heads are joined to as many numbers as x has, d_model. Side by side they have\n"
+        "n_head * head_dim, which is what W_O reads, and that needn't be d_model."),
     Wrong("all_cut_alike", variant(project=_all_cut_alike, share=lambda self, t, group: t),
         CUT_ALIKE),
     Wrong("all_cut_alike_and_repeated", variant(project=_all_cut_alike), CUT_ALIKE),

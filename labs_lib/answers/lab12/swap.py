@@ -326,6 +326,9 @@ WRONG = (
     Wrong("first_layers_cache", variant(
         old=lambda self, caches, number: None if caches is None else caches[0]),
         "Every layer is handed the cache of layer 0. Its own is caches[number]."),
+    Wrong("all_caches_handed_over", variant(old=lambda self, caches, number: caches),
+        "attention is handed the whole list of caches. It takes the cache of one layer, that of\n"
+        "its number."),
     Wrong("old_caches_returned", variant(
         returned=lambda self, kept, caches: kept if caches is None else caches),
         "The caches that came in are returned: what this step added is lost."),

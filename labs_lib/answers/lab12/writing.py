@@ -196,6 +196,10 @@ def _always_greedy(self, logits, temperature, draw):
     return int(logits.argmax())
 
 
+def _likeliest_as_a_tensor(self, logits, temperature, draw):
+    return logits.argmax() if temperature == 0 else Writing.choose(self, logits, temperature, draw)
+
+
 def _with_temperature(probabilities):
     return variant(probabilities=lambda self, logits, t: probabilities(logits, t))
 
@@ -243,6 +247,9 @@ WRONG = (
     Wrong("never_ends", _NeverEnds(),
         "Writing goes on after an end. Stop as soon as a token of ends is chosen. (ends holds\n"
         "numbers: a tensor is never `in` it, so make a number of the token first.)"),
+    Wrong("end_looked_for_as_a_tensor", variant(choose=_likeliest_as_a_tensor),
+        "At temperature 0 writing goes on after an end. Is the chosen token still a tensor? ends\n"
+        "holds numbers, and a tensor is never `in` it: make a number of the token first."),
     Wrong("prompt_is_returned", _PromptToo(),
         "The prompt is returned with what was written. Wanted are the new tokens alone."),
     Wrong("one_too_many", _limited(1),
