@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pieces
 import pytest
 
 from labs_lib.authoring import house
@@ -225,3 +226,10 @@ def test_no_two_test_files_share_a_name():
     own = {"__init__.py", "conftest.py"}
     names = [p.name for p in (ROOT / "tests").rglob("*.py") if p.name not in own]
     assert sorted(names) == sorted(set(names))
+
+
+def test_pieces_that_are_dealt_to_test_processes_are_files_that_are_there():
+    """A file that was renamed or cut in two would begin last, or no longer share what is dear."""
+    for name in (*pieces.SEE_THE_SAME, *pieces.SHARE_NOTHING, *pieces.DEAR):
+        file = name.split()[0]
+        assert "/" not in file or (ROOT / file).exists(), name
