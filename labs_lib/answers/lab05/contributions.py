@@ -183,6 +183,13 @@ PER_HEAD_CONTRIBUTIONS = Answer(
             "all columns by then: what belongs to a head are its rows of W_O.",
         ),
         Wrong(
+            "one_row_for_a_head",
+            lambda heads, W_O: torch.stack(
+                [heads[:, h] @ W_O[h] for h in range(heads.shape[1])], dim=1),
+            "W_O[h] is one row of W_O. Head h has head_dim numbers, and each of them has a row of\n"
+            "its own.",
+        ),
+        Wrong(
             "columns_not_turned",
             lambda heads, W_O: torch.stack([heads[:, h] @ W_O[:, _block(
                 h, heads.shape[1], heads.shape[3])] for h in range(heads.shape[1])], dim=1),

@@ -93,6 +93,14 @@ def _if_divisible(x, W_Q, W_K, W_V, n_head, mask=None):
     return fused_multi_head(x, W_Q, W_K, W_V, n_head, mask)
 
 
+def _head_dim_from_d_model(x, W_Q, W_K, W_V, n_head, mask=None):
+    if x.shape[-1] % n_head:
+        raise ValueError("n_head does not divide d_model")
+    sizes = n_head, x.shape[-1] // n_head
+    q, k, v = ((x @ W).view(*x.shape[:2], *sizes).transpose(1, 2) for W in (W_Q, W_K, W_V))
+    return _merge(F.scaled_dot_product_attention(q, k, v, attn_mask=mask), x)
+
+
 def _folded(x, W_Q, W_K, W_V, n_head, mask=None):
     """Through a W_O that is the identity."""
     _refuse(x, W_V)
@@ -147,6 +155,13 @@ WITHOUT_W_O = Answer(
             _if_divisible,
             "What is refused is an n_head that doesn't divide d_model. The question is another\n"
             "one: are the heads together, the columns of W_V, as wide as x?",
+        ),
+        Wrong(
+            "head_dim_from_d_model",
+            _head_dim_from_d_model,
+            "head_dim is made of d_model here, so heads of another width end in an error of\n"
+            "torch's. The columns of W_V say how wide the heads are together: compare those with\n"
+            "the width of x.",
         ),
         Wrong(
             "x_added",

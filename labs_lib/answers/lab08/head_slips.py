@@ -47,6 +47,16 @@ def _mask_on_folded_rows(q, k, v, mask=None):
     return _by_head_again(scores.softmax(-1) @ v, q.shape[1], q.shape[2])
 
 
+def _mask_along_the_keys(q, k, v, mask=None):
+    n_kv_head = k.shape[1]
+    _checked(q.shape[1], n_kv_head)
+    group = q.shape[1] // n_kv_head
+    scores = _by_head(q, n_kv_head, group) @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask.repeat(*[1] * (mask.ndim - 1), group), -math.inf)
+    return _by_head_again(scores.softmax(-1) @ v, q.shape[1], q.shape[2])
+
+
 def _refused_by_torch(q, k, v, mask=None):
     if q.shape[1] % k.shape[1] == 0:
         return _folded()(q, k, v, mask)
@@ -72,6 +82,9 @@ GROUPED_SLIPS = (
     Wrong("mask_on_folded_rows", _mask_on_folded_rows,
         "The mask has seq_q rows and the folded scores group * seq_q. Give the scores their\n"
         "[batch, n_head, seq_q, seq_k] back before you mask them."),
+    Wrong("mask_repeated_along_the_keys", _mask_along_the_keys,
+        "The mask is repeated along its last axis, that of the keys. The folded scores have more\n"
+        "rows than the mask, not more columns."),
     Wrong("mask_in_the_order_of_heads", _folded(_by_token, _by_token_again, _by_head),
         "The queries are folded token by token and the mask's rows head by head. Both have to\n"
         "stand in the same order."),

@@ -134,10 +134,11 @@ FLASH_BACKWARD = Answer(
             "summed over d_v, has it without looking at other tiles.",
         ),
         Wrong(
-            "d_without_axis",
+            "number_of_a_query_without_axis",
             _d_without_axis,
-            "D is one number for each query [..., seq_q], and it meets a tile [..., seq_q,\n"
-            "seq_k]. torch lines shapes up from the right; give D an axis of length 1 at the end.",
+            "D and lse have one number for each query, [..., seq_q], and a tile is [..., seq_q,\n"
+            "seq_k]. torch lines shapes up from the right: the one that meets a tile needs an\n"
+            "axis of length 1 at the end.",
         ),
         Wrong(
             "not_turned",
