@@ -25,6 +25,10 @@ def _heads_for_past(self, cache):
     return 0 if cache is None else cache[0].shape[1]
 
 
+def _length_of_the_pair(self, cache):
+    return 0 if cache is None else len(cache)
+
+
 def _mask_at_the_start_alone(self, new, tokens):
     return Assembled.mask(self, new, tokens) if new == tokens else None
 
@@ -77,6 +81,10 @@ SLIPS = (
     Wrong("heads_for_past", variant(past=_heads_for_past),
         "`past` is the number of heads in the cache. The kept tokens are on its axis 2:\n"
         "[batch, n_kv_head, past, head_dim]."),
+    Wrong("length_of_the_pair", variant(past=_length_of_the_pair),
+        "However many tokens are kept, the new ones are turned for the same position: len(cache)\n"
+        "is the length of the pair, len(cache[0]) the number of texts. Tokens are axis 2 of\n"
+        "cache[0]."),
     Wrong("joined_along_the_heads", variant(joined=joined_along(1)), AXIS_OF_TOKENS),
     Wrong("joined_along_the_numbers", variant(joined=joined_along(-1)), AXIS_OF_TOKENS),
     Wrong("k_and_v_exchanged", variant(project=_k_and_v_exchanged),

@@ -326,6 +326,9 @@ WRONG = (
     Wrong("first_layers_cache", variant(
         old=lambda self, caches, number: None if caches is None else caches[0]),
         "Every layer is handed the cache of layer 0. Its own is caches[number]."),
+    Wrong("no_caches_indexed", variant(old=lambda self, caches, number: caches[number]),
+        "caches is None where a new text begins, and None has no parts to take out. What is each\n"
+        "layer to be handed then?"),
     Wrong("all_caches_handed_over", variant(old=lambda self, caches, number: caches),
         "attention is handed the whole list of caches. It takes the cache of one layer, that of\n"
         "its number."),
