@@ -99,9 +99,15 @@ ANSWERS = {
                 "The means are cut to whole numbers: // leaves out what stands behind the point.",
             ),
             Wrong(
+                "mean_of_numpy",
+                lambda x: np.mean(x, axis=-1),
+                "np.mean is numpy's and is made for numpy's arrays. A tensor has a mean of its\n"
+                "own, x.mean(...).",
+            ),
+            Wrong(
                 "through_numpy",
                 lambda x: torch.from_numpy(np.mean(x.numpy(), axis=-1)),
-                "In training torch follows every step of a function, and it can't follow numpy.\n"
+                "In training torch follows every step of a function, and it can't follow numpy's.\n"
                 "Don't take torch's advice here: detach() only hides the step. Stay with torch's\n"
                 "own operations.",
             ),

@@ -171,7 +171,7 @@ def _difference_leaf(exercise: Exercise, path: str, want: Leaf, got: Leaf, made:
             return [f"The values are right, but no {path} arrives.", *_NO_GRADIENT]
         way_out = _NO_RETURN if got.kind == "none" and not path else ""
         if want.kind == "tensor" and got.kind == "array":
-            way_out = "; use torch's own operations, for it can't follow numpy"
+            way_out = "; use torch's own operations, for torch can't follow numpy's"
         return [f"{where}you returned {_describe(got)}; wanted is {_wanted(want)}{way_out}"]
     if want.kind in ("tensor", "array"):
         return _difference_tensor(exercise, where, want, got)

@@ -157,10 +157,13 @@ def call_head_config(program: Callable[..., Any], case: Case) -> dict[str, Any]:
 
 
 def call_strides(program: Callable[..., Any], case: Case) -> Any:
-    """Four strides by the names of their axes; anything else as it was returned."""
+    """Four strides by the names of their axes, or how many there were instead."""
     strides = program(*case.args)
-    if not isinstance(strides, (tuple, list)) or len(strides) != len(_AXES):
+    if not isinstance(strides, (tuple, list)):
         return strides
+    if len(strides) != len(_AXES):
+        axes = ", ".join(_AXES)
+        return {"not as asked": f"{len(strides)} strides came back; wanted are four, for {axes}"}
     return {f"the stride along {axis}": one for axis, one in zip(_AXES, strides, strict=True)}
 
 
@@ -268,6 +271,17 @@ def _one_token(rng: np.random.Generator) -> Tensor:
     return uniform(rng, 2, 1, n_head, head_dim).transpose(1, 2)
 
 
+def _spread_token(rng: np.random.Generator) -> Tensor:
+    _, n_head, head_dim = _sizes(rng)
+    return uniform(rng, 2, n_head, 1, 2 * head_dim)[..., ::2]
+
+
+def _spread_numbers(rng: np.random.Generator) -> Tensor:
+    """Rows as far apart as a row is long, and the numbers of a row farther still."""
+    seq, n_head, head_dim = _sizes(rng)
+    return uniform(rng, 2, n_head, head_dim, seq, head_dim)[..., 0].transpose(2, 3)
+
+
 def _one_head(rng: np.random.Generator) -> Tensor:
     seq, _, head_dim = _sizes(rng)
     return uniform(rng, 2, seq, 1, head_dim).transpose(1, 2)
@@ -289,4 +303,6 @@ _LAYOUTS: dict[str, Callable[[np.random.Generator], Tensor]] = {
     "every other token of a new tensor": lambda rng: _new(rng)[:, :, ::2],
     "every other number of a new tensor": lambda rng: _new(rng).repeat(1, 1, 1, 2)[..., ::2],
     "one head stored, shown several times": _shared,
+    "one token, every other number": _spread_token,
+    "rows near each other, numbers far apart": _spread_numbers,
 }

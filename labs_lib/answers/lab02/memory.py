@@ -147,6 +147,11 @@ STRIDES_AFTER_SPLIT = Answer(
 )  # fmt: skip
 
 
+_ROWS_ALONE = (
+    "This asks how far apart the rows are, and nothing else. The numbers within a row must be\n"
+    "neighbours as well: look at the stride of the last axis, too."
+)
+
 IS_CONTIGUOUS_PER_HEAD = Answer(
     reference=is_contiguous_per_head,
     wrong=(
@@ -166,6 +171,16 @@ IS_CONTIGUOUS_PER_HEAD = Answer(
             "one_token_forgotten",
             lambda x: x.stride(-1) == 1 and x.stride(-2) == x.shape[-1],
             "With one token there is no next row, so its stride means nothing, and you look at it.",
+        ),
+        Wrong(
+            "only_the_distance_of_rows",
+            lambda x: x.shape[-2] == 1 or x.stride(-2) == x.shape[-1],
+            _ROWS_ALONE,
+        ),
+        Wrong(
+            "only_the_distance_of_rows_and_one_token_forgotten",
+            lambda x: x.stride(-2) == x.shape[-1],
+            _ROWS_ALONE,
         ),
         Wrong(
             "upside_down",

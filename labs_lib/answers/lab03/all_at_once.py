@@ -10,7 +10,8 @@ from labs_lib.attention import fused
 
 from ...exercises.lab03 import LOOP_REMAINS
 from ..kit import Answer, Wrong
-from .all_at_once_parts import attend, merge, program, softmax_over, split, with_mask
+from .all_at_once_masks import MASK_SLIPS
+from .all_at_once_parts import attend, merge, program, softmax_over, split
 from .all_at_once_right import RIGHT
 
 
@@ -45,16 +46,6 @@ def _merged_to_d_in(x, W_Q, W_K, W_V, n_head, mask=None):
     return attend(q, k, v, mask, math.sqrt(q.shape[-1])).transpose(1, 2).reshape(x.shape)
 
 
-def _zero_after_softmax(q, k, v, mask, divisor):
-    weights = (q @ k.mT / divisor).softmax(dim=-1)
-    return (weights if mask is None else weights.masked_fill(~mask, 0.0)) @ v
-
-
-def _always_causal(q, k, v, mask, divisor):
-    seq = q.shape[-2]
-    return attend(q, k, v, torch.ones(seq, seq, dtype=torch.bool).tril(), divisor)
-
-
 def _loop_over_heads(x, W_Q, W_K, W_V, n_head, mask=None):
     q, k, v = (split(x @ W, n_head) for W in (W_Q, W_K, W_V))
     full = torch.ones(1, 1, 1, 1, dtype=torch.bool) if mask is None else mask
@@ -80,11 +71,13 @@ def _all_axes_of_k(q, k, v, mask, divisor):
     return attend(q, k.permute(3, 2, 1, 0).mT, v, mask, divisor)
 
 
-def _filled_by_the_mask(scores, mask):
-    scores = scores.clone()
-    if mask is not None:
-        scores[~mask] = -math.inf
-    return scores
+def _tokens_and_heads_of_k(q, k, v, mask, divisor):
+    return attend(q, k.transpose(1, 2).mT, v, mask, divisor)
+
+
+def _cuts_the_token(x, W_Q, W_K, W_V, n_head, mask=None):
+    q, k, v = (split(x, n_head) @ W for W in (W_Q, W_K, W_V))
+    return merge(attend(q, k, v, mask, math.sqrt(q.shape[-1])))
 
 
 def _no_softmax(q, k, v, mask, divisor):
@@ -112,6 +105,10 @@ _MIXED_BOTH_WAYS = (
 _NOT_OF_D_IN = (
     "head_dim is made of the last axis of x, as d_in // n_head. d_in is how many numbers come\n"
     "in, and it need not be n_head * head_dim: look at what comes out, at x @ W_Q."
+)
+_OTHER_AXES_OF_K = (
+    "Other axes of k than the last two change places: .T turns over all four, transpose(1, 2)\n"
+    "swaps heads and tokens. Count the two axes from the back."
 )
 _PIECES = (
     "The width was cut into pieces of n_head numbers, [batch, seq, head_dim, n_head]. n_head is\n"
@@ -193,7 +190,18 @@ WRONG = (
     Wrong(
         "keys_turned_with_T",
         program(attend=_all_axes_of_k),
-        "k.T turns over all four axes of k, batch and heads too. Only the last two change places.",
+        _OTHER_AXES_OF_K,
+    ),
+    Wrong(
+        "tokens_and_heads_of_k_swapped",
+        program(attend=_tokens_and_heads_of_k),
+        _OTHER_AXES_OF_K,
+    ),
+    Wrong(
+        "cuts_the_token",
+        _cuts_the_token,
+        "x itself is cut into heads here, so that each head would read its own slice of the\n"
+        "token. Every head reads the whole token: multiply first, and cut what comes out.",
     ),
     Wrong(
         "one_wide_head",
@@ -304,64 +312,7 @@ WRONG = (
         "The softmax runs over the heads, so that they compete with one another. Each head has\n"
         "a softmax of its own, over the keys.",
     ),
-    Wrong(
-        "mask_ignored",
-        with_mask(lambda scores, mask: scores),
-        "The mask changes nothing: masked keys still get weight. It is the sixth argument.",
-    ),
-    Wrong(
-        "mask_inverted",
-        with_mask(lambda s, mask: s if mask is None else s.masked_fill(mask, -math.inf)),
-        "The mask is read the wrong way round. True means: may attend.",
-    ),
-    Wrong(
-        "mask_inverted_with_a_finite_fill",
-        with_mask(lambda s, mask: s if mask is None else s.masked_fill(mask, -1e9)),
-        "The mask is read the wrong way round: the keys that may be attended to are the ones\n"
-        "filled. True means: may attend.",
-    ),
-    Wrong(
-        "masked_scores_are_zero",
-        with_mask(lambda s, mask: s if mask is None else s * mask),
-        "Masked scores are set to 0, and exp(0) = 1: such keys still get weight. What must a\n"
-        "score be so that its exponential is 0?",
-    ),
-    Wrong(
-        "minus_infinity_times_zero",
-        with_mask(lambda s, mask: s if mask is None else s + ~mask * -math.inf),
-        "The mask is multiplied by -inf and added. Where a key may be seen that is 0 times -inf,\n"
-        "which is NaN. Put -inf in where it belongs, and leave the other scores alone.",
-    ),
-    Wrong(
-        "mask_as_an_index",
-        with_mask(_filled_by_the_mask),
-        "A mask between the brackets must have the shape of the scores, and this one has no axis\n"
-        "for batch and heads. masked_fill stretches it, and so does torch.where.",
-    ),
-    Wrong(
-        "asks_the_mask_for_one_answer",
-        with_mask(lambda s, mask: s.masked_fill(~mask, -math.inf) if mask else s),
-        "`if mask` asks a table of True and False for one answer. What you want to know is\n"
-        "whether a mask was given at all: is it None?",
-    ),
-    Wrong(
-        "mask_added_as_a_number",
-        with_mask(lambda s, mask: s if mask is None else s + mask.to(s.dtype)),
-        "The mask is added to the scores as 0 and 1. That favours the allowed keys a little and\n"
-        "forbids none.",
-    ),
-    Wrong(
-        "mask_after_softmax",
-        program(attend=_zero_after_softmax),
-        "The mask comes after the softmax: the masked weights are gone, and what is left no\n"
-        "longer sums to 1. Mask the scores.",
-    ),
-    Wrong(
-        "always_causal",
-        program(attend=_always_causal),
-        "A causal mask is applied whatever is given. Without a mask every query may see every\n"
-        "key, and a given mask need not be causal.",
-    ),
+    *MASK_SLIPS,
     Wrong(
         "queries_three_times",
         program(weights=lambda q, k, v: (q, q, q)),

@@ -267,6 +267,21 @@ PER_HEAD_QKV = Answer(
             "q, k and v are equal: all three are made with W_Q. Each letter has its own matrices.",
         ),
         Wrong(
+            "keys_from_the_queries_matrices",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q, W_Q, W_V),
+            "The keys are made with W_Q, as the queries are. Each letter has its own matrices.",
+        ),
+        Wrong(
+            "values_from_the_keys_matrices",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q, W_K, W_K),
+            "The values are made with W_K, as the keys are. Each letter has its own matrices.",
+        ),
+        Wrong(
+            "values_from_the_queries_matrices",
+            lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q, W_K, W_Q),
+            "The values are made with W_Q, as the queries are. Each letter has its own matrices.",
+        ),
+        Wrong(
             "keys_and_values_swapped",
             lambda x, W_Q, W_K, W_V: per_head.per_head_qkv(x, W_Q, W_V, W_K),
             "What you return as keys are the values, and the other way round. The order is q,\n"

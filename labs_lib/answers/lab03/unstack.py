@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from labs_lib.attention import fused
+from labs_lib.attention.heads import split_heads
 
 from ..kit import Answer, Right, Wrong
 
@@ -271,6 +272,12 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             "n_head_forgotten_in_unflatten",
             _cut(_width_of_a_letter, _unflattened),
             _N_HEAD_FORGOTTEN,
+        ),
+        Wrong(
+            "split_heads_of_a_matrix",
+            lambda W, n_head, interleaved=False: split_heads(W, 3 * n_head),
+            "split_heads takes [batch, seq, width] and looks for three axes; W_QKV has two. Cut\n"
+            "its columns here.",
         ),
         Wrong("head_dim_from_d_in_in_a_view", _cut(_share_of_the_rows, _viewed), _FROM_D_IN),
         Wrong(
