@@ -52,6 +52,7 @@ def _supervise(limits, command):
         return 0
     child = os.fork()
     if child == 0:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it doesn't stay when its supervisor is killed
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setsid()
         _become(limits, command)
