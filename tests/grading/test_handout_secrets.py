@@ -67,12 +67,13 @@ def test_nothing_that_a_handout_lets_import_answers_an_exercise(handouts, inside
         for name, kind, _, program in programs:
             references.setdefault(name, program)
         rooms = "arithmetic attention config exercises models plots training widgets".split()
+        empty = ("unwritten", "unfilled")  # tensors without a number; of gigabytes in lab 04
         things = {}
         for module in pkgutil.walk_packages(labs_lib.__path__, "labs_lib."):
             if module.name.split(".")[1] in rooms and "fetch" not in module.name:
                 for name, thing in vars(importlib.import_module(module.name)).items():
                     own = getattr(thing, "__module__", "").startswith("labs_lib")
-                    if callable(thing) and own:
+                    if callable(thing) and own and name not in empty:
                         things[f"{thing.__module__}.{name}"] = thing
         found, tried = [], 0
         for item in exercises():
@@ -82,9 +83,9 @@ def test_nothing_that_a_handout_lets_import_answers_an_exercise(handouts, inside
             want = observe(item, references[item.name], case)
             for name, thing in things.items():
                 try:
-                    fits = "class " + item.called in item.stub or not inspect.signature(
-                        thing).bind(*case.args, **case.kwargs) is None
-                except (TypeError, ValueError):
+                    if "class " + item.called not in item.stub:
+                        inspect.signature(thing).bind(*case.args, **case.kwargs)
+                except (TypeError, ValueError):  # it takes other arguments
                     continue
                 tried += 1
                 if difference(item, want, observe(item, thing, case)):
