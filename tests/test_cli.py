@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -200,15 +201,9 @@ def test_terminal_of_another_encoding_is_survived(course):
     script = "import sys; from labs_lib.cli import main; sys.exit(main(['progress', '0']))"
     done = subprocess.run(
         [sys.executable, "-X", "utf8=0", "-c", script],
-        env={**_environment(), "PYTHONIOENCODING": "ascii"},
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     assert b"00 ? Start here" in done.stdout
-
-
-def _environment():
-    import os
-
-    return dict(os.environ)

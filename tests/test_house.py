@@ -139,7 +139,7 @@ def test_no_module_outgrows_a_room(file):
 
 
 @pytest.mark.parametrize("rooms", ["attention", "arithmetic config", "cuda"])
-def test_attention_and_arithmetic_import_without_jupyter(rooms):
+def test_attention_arithmetic_and_cuda_import_without_jupyter(rooms):
     names = [dotted(f) for f in modules() if room(dotted(f)) in rooms.split()]
     blocked = "IPython ipykernel ipywidgets jupyter_client jupyter_core nbformat nbval notebook"
     script = f"""

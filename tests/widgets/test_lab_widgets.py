@@ -1,4 +1,4 @@
-"""The widgets of labs 00 and 01 say what is so, at every setting."""
+"""The widgets of labs 00 and 01 say what is so at every setting; all tell a student's error."""
 
 from __future__ import annotations
 
