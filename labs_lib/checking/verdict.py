@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import linecache
 import math
@@ -26,6 +27,7 @@ PASS, FAIL, NOT_ATTEMPTED, ERROR = "PASS", "FAIL", "NOT ATTEMPTED", "ERROR"
 WIDTH = 88  # a notebook breaks longer lines of output in the middle of a word
 ROOM = 92  # what it shows; sentences are broken by hand at about WIDTH
 NEAR = 0.05  # how far from the right number, as a share of it, an estimate may lie
+_READS_A_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 @dataclass(frozen=True)
@@ -309,10 +311,11 @@ def _globals_used(program: Any) -> list[str]:
     space = getattr(program, "__globals__", {})
     if code is None:
         return []
+    loaded = {one.argval for one in dis.get_instructions(code) if one.opname in _READS_A_GLOBAL}
     names = [
         n
-        for n in code.co_names
-        if _is_size(space.get(n)) and not n.isupper() and not n.startswith("_")
+        for n in code.co_names  # attributes too, such as the tensor of torch.tensor
+        if n in loaded and _is_size(space.get(n)) and not n.isupper() and not n.startswith("_")
     ]
     if not names:
         return []

@@ -316,6 +316,13 @@ def test_a_notebooks_global_is_named_as_a_likely_cause():
     )
 
 
+def test_a_global_with_the_name_of_an_attribute_is_no_cause():
+    space = {"tensor": torch.ones(2), "torch": torch}
+    exec("def double(x):\n    return torch.tensor(x.tolist())", space)
+    said = str(judge(DOUBLE, space["double"], Fixed(lambda x: x * 2)))
+    assert "from the notebook" not in said
+
+
 def test_a_broken_rule_is_said_although_the_values_are_right():
     def one_product(program):
         return operators(program, torch.ones(3, 3))["mm"] <= 1
