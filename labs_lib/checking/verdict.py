@@ -237,7 +237,7 @@ def _estimated(exercise: Exercise, want: Observation, got: Observation) -> list[
     right = not difference(exercise, want, replace(got, changed=()))  # it only changed an input
     if right or not abs(g - w) <= NEAR * abs(w):
         return []
-    return ["Near, but not equal. Was it rounded, or drawn at random? Asked is a formula."]
+    return ["Near, but not equal. Was it rounded, or drawn at random? A formula is wanted."]
 
 
 def _broken(exercise: Exercise, program: Any, text: str) -> list[str]:

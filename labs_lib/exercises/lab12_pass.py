@@ -126,7 +126,7 @@ def _logits_and_caches(returned: Any) -> tuple[Any, Any]:
         raise TypeError("read returns two things: logits and the list of all layers' caches")
     if isinstance(returned[1], tuple) and returned[1] and isinstance(returned[1][0], Tensor):
         raise TypeError(
-            "read returns the cache of one layer; asked is a list of all layers' caches"
+            "read returns the cache of one layer; wanted is a list of all layers' caches"
         )
     return returned[0], returned[1]
 

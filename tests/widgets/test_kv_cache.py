@@ -66,8 +66,8 @@ def stub(*sizes):
         (lambda L, h, kv, d, t: {"bytes": 4 * L * kv * d * t}, "131,072 B: the same"),
         (lambda L, h, kv, d, t: {"bytes": 2 * L * kv * d * t}, "65,536 B a token, counted are"),
         (stub, "Write kv_bytes"),
-        (lambda *sizes: None, "Your kv_bytes gave None; asked is a dictionary"),
-        (lambda *sizes: {"GB": 1}, "Your kv_bytes gave {'GB': 1}; asked is a dictionary"),
+        (lambda *sizes: None, "Your kv_bytes gave None; wanted is a dictionary"),
+        (lambda *sizes: {"GB": 1}, "Your kv_bytes gave {'GB': 1}; wanted is a dictionary"),
     ],
 )
 def test_a_students_function_is_compared_with_what_is_counted(own, said):

@@ -6,6 +6,7 @@ import array
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -146,7 +147,7 @@ def possible(policy: Policy | None = None) -> bool:
     """Whether kernels can be forked into fences here: Linux with bubblewrap, and a shell in it."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open") or not Path("/bin/sh").exists():
         return False
-    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    release = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
     return release >= OLDEST_KERNEL and levels.level(policy).name == levels.BUBBLEWRAP
 
 
