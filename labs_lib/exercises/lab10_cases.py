@@ -221,6 +221,14 @@ def attention_cases(rng: np.random.Generator) -> list[Case]:
         flat("padding on the left, then -20000", -2e4, 3, 41, dtype=WIDE, mask=padding),
         flat("padding on the left, then -150", -150.0, 3, 41, mask=padding),
         flat("a causal mask, scores around -9", -9.0, 20, 20, block=8, mask=causal_pairs(20, 20)),
+        Case(
+            "the last key 150 above the others, a causal mask",
+            (
+                *steep_qkv(rng, torch.zeros(12), last_above(12), 4, torch.float32),
+                causal_pairs(12, 12),
+                5,
+            ),
+        ),
         case("gradients", 3, 7, 3, dtype=WIDE, grad=True, batch=1, n_head=2),
     ]
 
@@ -242,6 +250,11 @@ def steep_qkv(
     k[..., 2] = _sixteenths(uniform(rng, len(of_key), std=0.8)) * root
     v = uniform(rng, 1, 1, len(of_key), 3, mean=1.0, std=1.0, dtype=dtype)
     return q, k, v
+
+
+def last_above(n: int, by: float = 150.0) -> Tensor:
+    """What n keys add to a score: 0, and the last one so much that each exp beside it is 0."""
+    return torch.cat([torch.zeros(n - 1), torch.tensor([by])])
 
 
 def _sixteenths(values: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .inputs import qkv, uniform
 from .kit import Case
-from .lab10_cases import steep_qkv
+from .lab10_cases import last_above, steep_qkv
 
 WIDE = torch.float64
 
@@ -64,6 +64,7 @@ def causal_cases(rng: np.random.Generator) -> list[Case]:
         return Case(name, (*inputs, block_q, block_k), grad=grad)
 
     level = steep_qkv(rng, torch.full((20,), -9.0), torch.zeros(20), 4, torch.float32)
+    above = steep_qkv(rng, torch.zeros(12), last_above(12), 4, torch.float32)
     return [
         case("three heads, seven tokens", 7, 7, 3, 2, batch=2, std=2.0),
         case("tiles that are no divisors", 33, 33, 8, 5, dtype=WIDE),
@@ -75,6 +76,7 @@ def causal_cases(rng: np.random.Generator) -> list[Case]:
         case("wide tiles", 20, 20, 4, 16),
         case("high tiles", 20, 20, 16, 4),
         Case("scores around -9", (*level, 8, 8)),
+        Case("the last key 150 above the others", (*above, 4, 5)),
         case("gradients", 6, 8, 2, 3, dtype=WIDE, grad=True),
     ]
 

@@ -14,7 +14,7 @@ from ..kit import Answer, Wrong
 from .attention_parts import changed, hide
 from .attention_right import RIGHT
 from .attention_slips import SLIPS
-from .parts import INF, finish
+from .parts import INF, MAXIMUM_OVER_HIDDEN, finish
 
 
 def _one(m, m_new, power):
@@ -151,7 +151,12 @@ WRONG = (
         "hidden_keys_at_zero",
         changed(hide=lambda s, visible: s * visible),
         "Hidden scores are set to 0, and exp(0) is 1: beside scores of -9 the hidden keys win.\n"
-        "Hidden is -inf before the exponential, or 0 after it.",
+        "Hidden is -inf, before the maximum is taken.",
+    ),
+    Wrong(
+        "maximum_over_hidden_keys",
+        changed(looked_at=lambda scores, unhidden: unhidden),
+        MAXIMUM_OVER_HIDDEN,
     ),
     Wrong(
         "even_for_nobody",

@@ -28,6 +28,7 @@ class OnePass:
     hide: Callable[..., Any] = hide
     block: Callable[..., Any] = lambda k, v: (k, v)
     top: Callable[..., Any] = lambda m, scores, raw: torch.maximum(m, scores.amax(-1))
+    looked_at: Callable[..., Any] = lambda scores, unhidden: scores  # by the maximum
     power: Callable[..., Any] = torch.exp
     below: Callable[..., Any] = stand_in
     factor_l: Callable[..., Any] = lambda m, m_new, power: power(m - stand_in(m_new))
@@ -44,12 +45,12 @@ class OnePass:
         for start in self.starts(k.shape[-2], block):
             k_b, v_b = self.block(*(t[..., start : start + block, :] for t in (k, v)))
             raw = q @ k_b.mT
-            scores = raw * self.scale(q.shape[-1])
+            scores = unhidden = raw * self.scale(q.shape[-1])
             if mask is not None:
                 visible = self.part(mask, start, block)
                 visible = visible[..., : scores.shape[-1]] if self.fits else visible
                 scores = self.hide(scores, visible)
-            m_new = self.top(m, scores, raw)
+            m_new = self.top(m, self.looked_at(scores, unhidden), raw)
             p = self.power(scores - self.below(m_new)[..., None])
             f_l = self.factor_l(m, m_new, self.power)
             f_o = self.factor_o(m, m_new, self.power) if self.factor_o else f_l

@@ -7,6 +7,10 @@ import math
 import torch
 
 INF = math.inf
+MAXIMUM_OVER_HIDDEN = (
+    "The maximum is taken over hidden keys, too. A hidden score that lies 110 higher makes every\n"
+    "visible exp 0. Hide first, then take the maximum."
+)
 LOG2_E = 1.4426950408889634
 
 

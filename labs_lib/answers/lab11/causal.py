@@ -11,6 +11,7 @@ from labs_lib.attention.online_softmax import attention_one_pass
 from labs_lib.exercises.lab11_torch import SKIPS_NOTHING
 
 from ..kit import Answer, Right, Wrong
+from ..lab10.parts import MAXIMUM_OVER_HIDDEN
 from .parts import INF, all_keys, causal, until_the_last_seen
 
 
@@ -196,7 +197,17 @@ WRONG = (
         "hidden_pairs_at_zero",
         causal(hidden=0.0, end=all_keys),
         "Hidden scores are set to 0, and exp(0) is 1: beside scores of -9 the hidden keys win.\n"
-        "Hidden is -inf.",
+        "Hidden is -inf, before the maximum is taken.",
+    ),
+    Wrong(
+        "maximum_over_hidden_keys",
+        causal(looked_at=lambda scores, unhidden: unhidden),
+        MAXIMUM_OVER_HIDDEN,
+    ),
+    Wrong(
+        "maximum_over_hidden_keys_of_all_tiles",
+        causal(looked_at=lambda scores, unhidden: unhidden, end=all_keys),
+        MAXIMUM_OVER_HIDDEN,
     ),
     Wrong(
         "even_for_nobody",

@@ -47,6 +47,7 @@ class Flash:
     columns: Callable[..., Any] = lambda n, block: range(0, n, block)
     block: Callable[..., Any] = lambda k, v: (k, v)
     top: Callable[..., Any] = lambda m, scores: torch.maximum(m, scores.amax(-1))
+    looked_at: Callable[..., Any] = lambda scores, unhidden: scores  # by the maximum
     below: Callable[..., Any] = stand_in
     factor_l: Callable[..., Any] = lambda m, m_new: (m - stand_in(m_new)).exp()
     factor_o: Callable[..., Any] | None = None
@@ -73,7 +74,7 @@ class Flash:
         for j in self.columns(self.end(i, q.shape[2], seq_q, seq_k), block_k):
             part = slice(j, j + block_k)
             k_tile, v_tile = self.block(self.wide(k[:, :, part]), self.wide(v[:, :, part]))
-            scores = q @ k_tile.mT * self.scale(q.shape[3])
+            scores = unhidden = q @ k_tile.mT * self.scale(q.shape[3])
             if self.visible is not None:
                 first_q, first_k = self.numbers(i, j)
                 seen = self.visible(
@@ -83,7 +84,7 @@ class Flash:
                     seq_k,
                 )
                 scores = scores.masked_fill(~seen, self.hidden)
-            m_new = self.top(m, scores)
+            m_new = self.top(m, self.looked_at(scores, unhidden))
             p = (scores - self.below(m_new)[..., None]).exp()
             f_l = self.factor_l(m, m_new)
             f_o = self.factor_o(m, m_new) if self.factor_o else f_l
