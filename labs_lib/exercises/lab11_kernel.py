@@ -12,7 +12,7 @@ from .inputs import uniform
 from .kernel_rules import traffic_rule
 from .kernels import Launch, case_launch, kernel_exercise, unwritten
 from .kit import Case, Tolerance
-from .lab10_cases import steep_qkv
+from .lab10_cases import last_above, steep_qkv
 
 NAME = "lab11.flash_kernel"
 QUERIES = 64
@@ -57,6 +57,7 @@ def flash_cases(rng: np.random.Generator) -> list[Case]:
         flat("scores around -60000", -6e4, 3, 33),
         flat("seventeen scores around -8", -8.0, 3, 17),
         flat("causal, scores around -9", -9.0, 40, 40, True),
+        steep("causal, the last key 150 above the others", torch.zeros(40), last_above(40), True),
     ]
 
 
@@ -72,16 +73,25 @@ def launch_flash(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Launch:
 WHOLE = 4 * 128 * 16  # bytes of q, k or v
 
 SHARE = "All queries of a block can share what its threads fetched together."
+ONCE = "A thread reads its query once, into an array of its own, before the loop over keys."
 HIDDEN = "The first 64 queries see none of the later keys: end the loop over tiles there."
 
 RULES = (
     traffic_rule(
         "bytes_read",
-        "k and v were read once for each 64 queries, q once",
-        "The output is right. But your kernel reads {k} bytes of k, {v} of v and {q} of q, where\n"
-        f"{{k_most}}, {{v_most}} and {{q_most}} are enough.\n{SHARE}",
+        "k and v were read once for each 64 queries",
+        "The output is right. But your kernel reads {k} bytes of k and {v} of v, where {k_most} are\n"
+        f"enough of each.\n{SHARE}",
         case_launch(NAME, flash_cases, launch_flash, "whole tiles"),
-        {"k": 2 * WHOLE, "v": 2 * WHOLE, "q": WHOLE},
+        {"k": 2 * WHOLE, "v": 2 * WHOLE},
+    ),
+    traffic_rule(
+        "query_read_once",
+        "q was read once",
+        "The output is right. But your kernel reads {q} bytes of q, where {q_most} are enough.\n"
+        f"{ONCE}",
+        case_launch(NAME, flash_cases, launch_flash, "whole tiles"),
+        {"q": WHOLE},
     ),
     traffic_rule(
         "hidden_tiles",

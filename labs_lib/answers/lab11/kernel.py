@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from labs_lib.exercises.lab11_kernel import HIDDEN, SHARE
+from labs_lib.exercises.lab11_kernel import HIDDEN, ONCE, SHARE
 
 from ..kit import Answer, Right, Wrong, edited
+from ..lab10.parts import MAXIMUM_OVER_HIDDEN
 
 KV_HEAD = "    int kv_head = blockIdx.z * n_kv_head + blockIdx.y / (n_head / n_kv_head);\n"
 HEAD = "    int head = blockIdx.z * n_head + blockIdx.y;\n"
@@ -89,10 +90,26 @@ BY_TILES = edited(
     f"{START}    float scores[KEYS];\n",
 )
 
+# Scores of hidden keys, too, and the tile's maximum over all of them.
+OVER_HIDDEN_KEYS = edited(
+    BY_TILES,
+    LOADED,
+    f"{LOADED}        int all = min(KEYS, n_k - start);\n",
+    "        for (int key = 0; key < end; key++) {\n            float score",
+    "        for (int key = 0; key < all; key++) {\n            float score",
+    "key < end; key++) bigger",
+    "key < all; key++) bigger",
+)
+
 
 def _spoilt(*pairs: str) -> str:
     return edited(KERNEL, *pairs)
 
+
+SHIFT = (
+    "The shift of the causal limit has the wrong sign: n_q - n_k was added where n_k - n_q is\n"
+    "meant."
+)
 
 WRONG = (
     Wrong(
@@ -202,6 +219,7 @@ WRONG = (
         _spoilt(OWN_END, "    int seen = n_k;\n", BLOCK_END, "    int fetched = n_k;\n"),
         "causal changes nothing: every query sees every key.",
     ),
+    Wrong("maximum_over_hidden_keys", OVER_HIDDEN_KEYS, MAXIMUM_OVER_HIDDEN),
     Wrong(
         "nan_for_nobody",
         _spoilt(STORE, "o[row * head_dim + i] = out[i] / l;"),
@@ -291,6 +309,56 @@ WRONG = (
             "score += query[i] * k[(start + key) * head_dim + i];",
         ),
         SHARE,
+    ),
+    Wrong(
+        "query_read_for_each_key",
+        _spoilt(
+            "score += query[i] * k_tile[key][i];",
+            "score += (row < n_q ? q[row * head_dim + i] : 0.0f) * k_tile[key][i];",
+        ),
+        ONCE,
+    ),
+    Wrong(
+        "tile_narrower_than_a_head",
+        _spoilt(
+            "k_tile[KEYS][MAX_DIM], v_tile[KEYS][MAX_DIM]", "k_tile[KEYS][32], v_tile[KEYS][32]"
+        ),
+        "A row of the tile has fewer places than head_dim, which is up to 64. What has no place\n"
+        "there lies in the next row, where another key is.",
+    ),
+    Wrong(
+        "shift_the_other_way",
+        _spoilt(
+            OWN_END,
+            OWN_END.replace("n_k - n_q", "n_q - n_k"),
+            BLOCK_END,
+            BLOCK_END.replace("n_k - n_q", "n_q - n_k"),
+        ),
+        SHIFT,
+    ),
+    Wrong(
+        "shift_the_other_way_for_each_query",
+        _spoilt(
+            OWN_END,
+            OWN_END.replace("n_k - n_q", "n_q - n_k"),
+            BLOCK_END,
+            "    int fetched = n_k;\n",
+        ),
+        SHIFT,
+    ),
+    Wrong(
+        "summed_in_o",
+        _spoilt(
+            "        out[i] = 0.0f;\n",
+            "",
+            OUT,
+            "if (row < n_q) o[row * head_dim + i] = o[row * head_dim + i] * keep\n"
+            "                + weight * v_tile[key][i];",
+            STORE,
+            "o[row * head_dim + i] = l > 0.0f ? o[row * head_dim + i] / l : 0.0f;",
+        ),
+        "o is added to before anything was written there: nobody made it 0. Sum in an array of the\n"
+        "thread's own that begins with 0, and write to o once, at the end.",
     ),
     Wrong(
         "hidden_tiles_read",
