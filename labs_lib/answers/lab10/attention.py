@@ -126,7 +126,8 @@ WRONG = (
     Wrong(
         "finite_sentinel",
         changed(start=-5e4, below=lambda m: m),
-        "m begins with -50000, which is meant as minus infinity. Scores of -60000 lie below it.",
+        "m begins with a number such as -50000, which is meant as minus infinity. Scores of\n"
+        "-60000 lie below it.",
     ),
     Wrong(
         "nan_for_a_hidden_block",

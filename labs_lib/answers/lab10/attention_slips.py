@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from labs_lib.attention.online_softmax import merge_softmax_states
+
 from ..kit import Wrong
 from .attention_parts import changed, hide
 from .parts import INF, finish, stand_in
@@ -19,6 +21,15 @@ MASK_AXIS = (
 QUERY_AXIS = (
     "There is one number for each query [..., seq_q], and it meets a tensor with one axis more.\n"
     "torch lines shapes up from the right; give it an axis of length 1 at the end."
+)
+
+TOP_WITH_AXIS = (
+    "amax with keepdim=True gives [..., seq_q, 1], and m is [..., seq_q]. torch lines shapes up\n"
+    "from the right: both have this axis of length 1, or neither has."
+)
+LAST_TWO_AXES = (
+    "k has axes in front of the keys: .T turns all of them round, and .t() takes only a matrix.\n"
+    "It is the last two axes that change places: .mT"
 )
 
 
@@ -39,6 +50,33 @@ def _terms_of_a_block(p_of):
         return finish(m, l, o)
 
     return program
+
+
+def _merged_states(q, k, v, mask=None, block=16):
+    """A state of each block, made without care for -inf, and the blocks' states merged."""
+    whole = None
+    for start in range(0, k.shape[-2], block):
+        scores = q @ k[..., start : start + block, :].mT / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = hide(scores, mask[..., start : start + block])
+        m = scores.amax(-1)
+        p = (scores - m[..., None]).exp()
+        state = m, p.sum(-1), p @ v[..., start : start + block, :]
+        whole = state if whole is None else merge_softmax_states(whole, state)
+    return finish(*whole)
+
+
+def _top_with_axis(q, k, v, mask=None, block=16):
+    return torch.maximum(q[..., 0], _first_block(q, k, block).amax(-1, keepdim=True))
+
+
+def _top_with_axis_in_front(q, k, v, mask=None, block=16):
+    return torch.maximum(_first_block(q, k, block).amax(-1, keepdim=True), q[..., 0])
+
+
+def _loop_over_the_queries(q, k, v, mask=None, block=16):
+    starts = range(0, min(q.shape[-2], k.shape[-2]), block)
+    return changed(starts=lambda n_key, block: starts)(q, k, v, mask, block)
 
 
 def _m_never_moved(q, k, v, mask=None, block=16):
@@ -79,6 +117,8 @@ SLIPS = (
         _first_block(q, k, block).amax(-1), -INF), NO_TENSOR),
     Wrong("top_without_axis", lambda q, k, v, mask=None, block=16: (
         _first_block(q, k, block) - q[..., 0]), QUERY_AXIS),
+    Wrong("top_with_axis", _top_with_axis, TOP_WITH_AXIS),
+    Wrong("top_with_axis_in_front", _top_with_axis_in_front, TOP_WITH_AXIS),
     Wrong("factor_without_axis", _o_without_axis, QUERY_AXIS),
     Wrong("factor_without_axis_from_0", lambda q, k, v, mask=None, block=16: (
         q[..., 0] + _first_block(q, k, block) @ v[..., :block, :]), QUERY_AXIS),
@@ -90,6 +130,16 @@ SLIPS = (
     Wrong("keys_not_turned", lambda q, k, v, mask=None, block=16: q @ k[..., :block, :],
         "The block of keys isn't turned: q [..., seq_q, head_dim] times k [..., block, head_dim].\n"
         "A score is a query's product with a key, so k's last two axes change places."),
+    Wrong("all_axes_turned", lambda q, k, v, mask=None, block=16: q @ k[..., :block, :].T,
+        LAST_TWO_AXES),
+    Wrong("turned_by_t", lambda q, k, v, mask=None, block=16: q @ k[..., :block, :].t(),
+        LAST_TWO_AXES),
+    Wrong("loop_over_the_queries", _loop_over_the_queries,
+        "The loop over blocks ends at the number of queries. It is the keys that come in blocks,\n"
+        "and there may be more of them, or fewer."),
+    Wrong("nan_for_a_hidden_block_s_state", _merged_states,
+        "A block in which a query sees no key gives (-inf) - (-inf), which is NaN, although other\n"
+        "blocks have keys for it. Use a stand-in for m in the exponent."),
     Wrong("batch_cut_in_place_of_keys", _cut_along_the_batch,
         "The block was cut out of the first axis of k, which is the batch. The keys are the last\n"
         "axis but one, whatever stands in front."),

@@ -120,8 +120,8 @@ SAFE_SOFTMAX = Answer(
         Wrong(
             "finite_sentinel",
             _softmax(lambda s: s.amax(-1, keepdim=True).clamp(min=-5e4)),
-            "The maximum begins with -50000, which is meant as minus infinity. Scores of -60000\n"
-            "lie below it, and their exp is 0. Minus infinity can be written as -math.inf.",
+            "The maximum can't fall below a number such as -50000, which is meant as minus\n"
+            "infinity. Scores of -60000 can, and their exp is 0. Minus infinity is -math.inf.",
         ),
         Wrong(
             "hidden_scores_count",
@@ -275,8 +275,8 @@ LOG_SUM_EXP = Answer(
         Wrong(
             "finite_sentinel",
             _lse(lambda s: s.amax(-1).clamp(min=-5e4)),
-            "The maximum begins with -50000, which is meant as minus infinity. Scores of -60000\n"
-            "lie below it. Minus infinity can be written as -math.inf.",
+            "The maximum can't fall below a number such as -50000, which is meant as minus\n"
+            "infinity. Scores of -60000 can. Minus infinity is -math.inf.",
         ),
         Wrong(
             "nan_for_nothing",

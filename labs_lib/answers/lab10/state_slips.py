@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..kit import Wrong
-from .parts import INF, factor, terms
+from .parts import INF, factor, stand_in, terms
 from .slips import NO_TENSOR, ONE_TRUTH, ROW_AXIS, TWO_RESULTS, top_without_axis
 
 O_AXIS = (
@@ -13,11 +13,25 @@ O_AXIS = (
     "needs an axis of length 1 at the end."
 )
 L_AXIS = "The factor has been given an axis for o, and l has none. l and the factor are both [...]."
+ONE_ROW_FOR_ALL = (
+    "As soon as one row has seen nothing, no row is rescaled: an `if` decides for all of them.\n"
+    "Each row decides for itself; torch.where does that."
+)
 OTHER_WAY_ROUND = "The two results come in the wrong order: first l, then o."
 
 
 def _by_if(m_old, m_new, l, o):
     return (l, o) if m_old == -INF else (l * factor(m_old, m_new), o)
+
+
+def _one_fresh_row_stops_all(as_it_was):
+    def program(m_old, m_new, l, o):
+        if (m_old == -INF).any():
+            return as_it_was * l, as_it_was * o
+        by = (m_old - m_new).exp()
+        return l * by, o * by[..., None]
+
+    return program
 
 
 def _quotient_of_powers(m_old, m_new, l, o):
@@ -41,6 +55,8 @@ def _other_way_round(m_old, m_new, l, o):
 
 RESCALE = (
     Wrong("truth_of_a_tensor", _by_if, ONE_TRUTH),
+    Wrong("one_fresh_row_leaves_all", _one_fresh_row_stops_all(1), ONE_ROW_FOR_ALL),
+    Wrong("one_fresh_row_empties_all", _one_fresh_row_stops_all(0), ONE_ROW_FOR_ALL),
     Wrong("factor_without_axis", lambda a, b, l, o: (l, o * factor(a, b)), O_AXIS),
     Wrong("factor_without_axis_in_front", lambda a, b, l, o: (l, factor(a, b) * o), O_AXIS),
     Wrong(
@@ -161,6 +177,21 @@ def _upside_down(m, l, block):
     return m_new, l * (m_new - m).exp() + (block - m_new[..., None]).exp().sum(-1)
 
 
+def _only_the_first_maximum(below):
+    def program(blocks):
+        m, l = None, 0.0
+        for block in blocks:
+            m = block.amax(-1) if m is None else m
+            l = l + (block - below(m)[..., None]).exp().sum(-1)
+        return m, l
+
+    return program
+
+
+ONLY_THE_FIRST = (
+    "m is the first block's maximum to the end. Scores that come later may lie far above it: each\n"
+    "block may bring a larger one, and then l has to move on, too."
+)
 NEVER_MOVED = "m is never set to the new maximum, so each block starts from the same old one."
 READ_TWICE = (
     "The blocks are asked for twice, for the maximum and for the sum. They come only once: the\n"
@@ -180,6 +211,23 @@ ONLINE_SOFTMAX = (
         NO_TENSOR,
     ),
     Wrong("max_with_positions", lambda blocks: next(blocks) - next(blocks).max(-1), TWO_RESULTS),
+    Wrong(
+        "max_with_positions_in_maximum",
+        lambda blocks: torch.maximum(next(blocks)[..., 0], next(blocks).max(-1)),
+        TWO_RESULTS,
+    ),
+    Wrong(
+        "max_with_positions_in_front",
+        lambda blocks: torch.maximum(next(blocks).max(-1), next(blocks)[..., 0]),
+        TWO_RESULTS,
+    ),
+    Wrong(
+        "max_with_positions_in_max",
+        lambda blocks: torch.max(next(blocks)[..., 0], next(blocks).max(-1)),
+        TWO_RESULTS,
+    ),
+    Wrong("first_maximum_kept", _only_the_first_maximum(stand_in), ONLY_THE_FIRST),
+    Wrong("first_maximum_kept_and_nan", _only_the_first_maximum(lambda m: m), ONLY_THE_FIRST),
     Wrong("top_without_axis", lambda blocks: top_without_axis(next(blocks)), ROW_AXIS),
     Wrong(
         "blocks_counted",
@@ -254,11 +302,19 @@ def _a_to_b(a, b):
     return torch.maximum(m_a, m_b), l_a * f + l_b, o_a * f[..., None] + o_b
 
 
-def _one_decision(a, b):
-    large, small = (a, b) if a[0].max() > b[0].max() else (b, a)
-    f = (small[0] - large[0]).exp()
-    return large[0], large[1] + small[1] * f, large[2] + small[2] * f[..., None]
+def _one_decision(first_is_larger):
+    def merge(a, b):
+        large, small = (a, b) if first_is_larger(a[0], b[0]) else (b, a)
+        f = (small[0] - large[0]).exp()
+        return large[0], large[1] + small[1] * f, large[2] + small[2] * f[..., None]
 
+    return merge
+
+
+ONE_DECISION = (
+    "One comparison decides for all rows which state has the larger maximum. In one row it is\n"
+    "a, in the next b: the larger has to be found row by row."
+)
 
 MERGE_SOFTMAX_STATES = (
     Wrong("truth_of_a_tensor", lambda a, b: max(a[0], b[0]), ONE_TRUTH),
@@ -270,12 +326,8 @@ MERGE_SOFTMAX_STATES = (
         "a is brought to b's maximum, by exp(m_a - m_b), and b is left as it is. Where a has the\n"
         "larger maximum, that factor is larger than 1, and b's sums don't belong to m.",
     ),
-    Wrong(
-        "one_decision_for_all_rows",
-        _one_decision,
-        "One comparison decides for all rows which state has the larger maximum. In one row it is\n"
-        "a, in the next b: the larger has to be found row by row.",
-    ),
+    Wrong("one_decision_for_all_rows", _one_decision(lambda x, y: x.max() > y.max()), ONE_DECISION),
+    Wrong("one_decision_by_all", _one_decision(lambda x, y: not (x < y).all()), ONE_DECISION),
     Wrong(
         "factors_crossed",
         _crossed,

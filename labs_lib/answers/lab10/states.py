@@ -118,8 +118,8 @@ RESCALE = Answer(
             "finite_sentinel",
             _with(lambda a, b: torch.where(
                 a == -INF, 0.0, (a.clamp(min=-5e4) - b.clamp(min=-5e4)).exp())),
-            "Maxima below -50000 are taken for -50000, a number that was meant as minus infinity.\n"
-            "Real scores can be smaller. Minus infinity can be written as -math.inf.",
+            "Maxima below a number such as -50000 are taken for that number, which was meant as\n"
+            "minus infinity. Real scores can be smaller. It can be written as -math.inf.",
         ),
         Wrong(
             "nan_before_the_first_score",
@@ -320,8 +320,8 @@ MERGE_SOFTMAX_STATES = Answer(
             "finite_sentinel",
             _merge(*[lambda m, top: torch.where(
                 m == -INF, 0.0, (m.clamp(min=-5e4) - top.clamp(min=-5e4)).exp())] * 2),
-            "Maxima below -50000 are taken for -50000, a number that was meant as minus infinity.\n"
-            "Real scores can be smaller.",
+            "Maxima below a number such as -50000 are taken for that number, which was meant as\n"
+            "minus infinity. Real scores can be smaller.",
         ),
         Wrong(
             "stand_in_kept",

@@ -160,8 +160,8 @@ ONLINE_SOFTMAX = Answer(
         Wrong(
             "finite_sentinel",
             _stream(start=-5e4),
-            "m begins with -50000, which is meant as minus infinity. Scores of -60000 lie below\n"
-            "it, and a row without scores ends with -50000.",
+            "m begins with a number such as -50000, which is meant as minus infinity. Scores of\n"
+            "-60000 lie below it, and a row without scores ends with that number.",
         ),
         Wrong(
             "stand_in_kept",
