@@ -17,7 +17,12 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Return torch's attention of q, k, v [batch, n_head, seq, head_dim]; mask as in `Attend`."""
+    """Return torch's attention of q, k, v [batch, n_head, seq, head_dim]; mask as in `Attend`.
+
+    Raises ValueError where k and v differ in length: torch reads beyond the end of the shorter.
+    """
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"k has {k.shape[-2]} tokens and v has {v.shape[-2]}; each has both")
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 

@@ -49,6 +49,22 @@ def _head_dim_from_d_model(self, x, W, n_head, n_kv_head):
     ]
 
 
+def _projections_turned(*which):
+    def project(self, x, W, n_head, n_kv_head):
+        W = {**W, **{name: W[name].T for name in which}}
+        return Assembled.project(self, x, W, n_head, n_kv_head)
+
+    return project
+
+
+def _only_keys_joined(self, cache, k, v):
+    return Assembled.joined(self, cache, k, v)[0], v
+
+
+def _only_values_joined(self, cache, k, v):
+    return k, Assembled.joined(self, cache, k, v)[1]
+
+
 def _merged_to_d_model(self, heads, W_O):
     return heads.transpose(1, 2).reshape(len(heads), heads.shape[2], W_O.shape[1]) @ W_O
 
@@ -87,6 +103,16 @@ SLIPS = (
         "cache[0]."),
     Wrong("joined_along_the_heads", variant(joined=joined_along(1)), AXIS_OF_TOKENS),
     Wrong("joined_along_the_numbers", variant(joined=joined_along(-1)), AXIS_OF_TOKENS),
+    Wrong("values_not_joined", variant(joined=_only_keys_joined),
+        "The keys are joined to the kept ones and the values are not. A key hands on a value of\n"
+        "its own, so the two grow together."),
+    Wrong("keys_not_joined", variant(joined=_only_values_joined),
+        "The values are joined to the kept ones and the keys are not. A value is looked for by a\n"
+        "key of its own, so the two grow together."),
+    *(Wrong(f"turned_round_{'_'.join(which)}", variant(project=_projections_turned(*which)),
+        "A projection is turned round. The matrices in W are [d_in, d_out] and used as x @ W, as\n"
+        "they are. The shapes tell it only where they aren't square.")
+        for which in (("W_Q", "W_K", "W_V"), ("W_K",), ("W_V",), ("W_K", "W_V"))),
     Wrong("k_and_v_exchanged", variant(project=_k_and_v_exchanged),
         "W_K and W_V are exchanged. They have the same shape; only the names tell them apart."),
     Wrong("numbers_as_mask", variant(mask=_numbers_as_mask),

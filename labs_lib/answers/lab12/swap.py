@@ -354,6 +354,12 @@ WRONG = (
     Wrong("first_token", variant(
         logits=lambda self, model, x: model.norm(x[:, 0]) @ model.embed.T),
         "The logits are those after the first token. What follows the text is wanted: the last."),
+    Wrong("embed_called", variant(begin=lambda self, model, ids: model.embed(ids)),
+        "model.embed is a tensor, a row for each token, and no module that is called. Rows are\n"
+        "picked out by their numbers: model.embed[ids]."),
+    Wrong("embed_multiplied", variant(begin=lambda self, model, ids: ids @ model.embed),
+        "The numbers of the tokens are multiplied with embed. They say which of its rows are\n"
+        "meant: pick these out, as in model.embed[...]."),
     Wrong("last_text", variant(logits=lambda self, model, x: model.norm(x[-1]) @ model.embed.T),
         "x[-1] is the last text of the batch, with all its tokens. Wanted is the last token of\n"
         "each text."),

@@ -177,6 +177,32 @@ def _columns_as_rows(tensors, layer, n_head, n_kv_head):
     return found
 
 
+def _k_cut_by(cut):
+    """All as q: the rows of k, too, are cut into n_head heads, where they are too few."""
+
+    def program(tensors, layer, n_head, n_kv_head):
+        found = {}
+        for name, kind in NAMES.items():
+            rows = tensors[f"blk.{layer}.{kind}.weight"]
+            if name in ("W_Q", "W_K"):
+                size = tensors[f"blk.{layer}.attn_q.weight"].shape[0] // n_head
+                heads = rows.reshape(cut(rows, n_head, size))
+                rows = heads.transpose(1, 2).reshape(rows.shape)
+            found[name] = rows.T
+        return found
+
+    return program
+
+
+K_HEADS = "k's rows are cut into n_head blocks. k has n_kv_head heads of the same head_dim."
+K_CUTS = {
+    "by_its_rows": lambda rows, n, size: (n, len(rows) // n // 2, 2, rows.shape[1]),
+    "by_its_rows_and_the_rest": lambda rows, n, size: (n, len(rows) // n // 2, 2, -1),
+    "without_a_size": lambda rows, n, size: (n, -1, 2, rows.shape[1]),
+    "by_head_dim": lambda rows, n, size: (n, size // 2, 2, rows.shape[1]),
+    "by_head_dim_and_the_rest": lambda rows, n, size: (n, size // 2, 2, -1),
+}
+
 PAIRS_APART = (
     "What a file keeps side by side has to be put apart in q and k: wanted are all first ones\n"
     "of a head, then all second ones."
@@ -227,8 +253,8 @@ WRONG = (
         "has n_kv_head heads of the same head_dim."),
     Wrong("group_size_for_k", _group_size,
         "k's rows are cut into n_head // n_kv_head blocks. k has n_kv_head heads."),
-    Wrong("k_cut_like_q", _k_as_q,
-        "k's rows are cut into n_head blocks. k has n_kv_head heads of the same head_dim."),
+    Wrong("k_cut_like_q", _k_as_q, K_HEADS),
+    *(Wrong(f"k_cut_like_q_{how}", _k_cut_by(cut), K_HEADS) for how, cut in K_CUTS.items()),
     Wrong("d_model_rows_cut", _d_model_rows,
         CUT_ALONG_D_MODEL),
     Wrong("inputs_of_w_o_apart", _inputs_of_w_o,
