@@ -80,8 +80,8 @@ RULES = (
     traffic_rule(
         "bytes_read",
         "k and v were read once for each 64 queries",
-        "The output is right. But your kernel reads {k} bytes of k and {v} of v, where {k_most} are\n"
-        f"enough of each.\n{SHARE}",
+        "The output is right. But your kernel reads {k} bytes of k and {v} of v, where {k_most}\n"
+        f"are enough of each.\n{SHARE}",
         case_launch(NAME, flash_cases, launch_flash, "whole tiles"),
         {"k": 2 * WHOLE, "v": 2 * WHOLE},
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import lab11_cases as cases
 from . import lab11_rules as rules
+from .digits import call_at_full_width
 from .kit import TOLERANCES, Exercise, Rule, Tolerance
 from .refusals import call_or_refused
 
@@ -48,6 +49,7 @@ def flash_forward(q, k, v, block_q=16, block_k=16):
     raise NotImplementedError
 ''',
         cases=cases.forward_cases,
+        call=call_at_full_width,
         tolerances=WITHIN_ROUNDING,
         rules=(
             Rule(

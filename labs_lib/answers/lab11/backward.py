@@ -29,6 +29,7 @@ class Backward:
     add: Callable[..., Any] = lambda old, new: old + new
     add_q: Callable[..., Any] | None = None
     give: Callable[..., Any] = lambda dq, dk, dv: (dq, dk, dv)
+    end: Callable[..., Any] = lambda seq, block: seq  # of the loop over keys
 
     def __call__(self, q, k, v, out, lse, d_out, block_q=16, block_k=16):
         """Run it."""
@@ -38,7 +39,7 @@ class Backward:
         for i in range(0, q.shape[2], block_q):
             a = slice(i, i + block_q)
             d = self.d(out[:, :, a], d_out[:, :, a], lse[:, :, a])
-            for j in range(0, k.shape[2], block_k):
+            for j in range(0, self.end(k.shape[2], block_k), block_k):
                 b = slice(j, j + block_k)
                 s = q[:, :, a] @ k[:, :, b].mT * self.scale_s(root)
                 p = self.weights(s, lse[:, :, a])
@@ -117,6 +118,29 @@ def _not_turned(q, k, v, out, lse, d_out, block_q=16, block_k=16):
     scores = q[:, :, :block_q] @ k[:, :, :block_k].mT
     return scores @ d_out[:, :, :block_q]
 
+
+def _product_with_all_queries(q, k, v, out, lse, d_out, block_q=16, block_k=16):
+    weights = q[:, :, :block_q] @ k[:, :, :block_k].mT
+    return weights.mT @ d_out
+
+
+def _product_of_all_queries(q, k, v, out, lse, d_out, block_q=16, block_k=16):
+    weights = q @ k[:, :, :block_k].mT
+    return weights.mT @ d_out[:, :, :block_q]
+
+
+def _tile_beside_all_queries(q, k, v, out, lse, d_out, block_q=16, block_k=16):
+    return q[:, :, :block_q] @ k[:, :, :block_k].mT - lse[..., None]
+
+
+def _all_queries_beside_a_tile(q, k, v, out, lse, d_out, block_q=16, block_k=16):
+    return q @ k[:, :, :block_k].mT - lse[:, :, :block_q, None]
+
+
+ALL_QUERIES = (
+    "A tile of queries meets all queries. q, out, lse, D and d_out have a row or a number for\n"
+    "every query, and d_q a row: inside the loop take those of the tile."
+)
 
 FLASH_BACKWARD = Answer(
     reference=flash_backward,
@@ -269,6 +293,21 @@ FLASH_BACKWARD = Answer(
             _changed(give=lambda dq, dk, dv: (dk, dq, dv)),
             "d_k stands before d_q. Wanted is the order of the inputs: q, k, v.",
         ),
+        Wrong(
+            "results_from_the_last_on",
+            _changed(give=lambda dq, dk, dv: (dv, dk, dq)),
+            "The gradients stand the wrong way round: d_v first. Wanted is the order of the\n"
+            "inputs: q, k, v.",
+        ),
+        Wrong(
+            "short_tile_of_keys_dropped",
+            _changed(end=lambda seq, block: seq // block * block),
+            "Keys behind the last full tile are never read. The last tile may be short.",
+        ),
+        Wrong("tile_beside_all_queries", _tile_beside_all_queries, ALL_QUERIES),
+        Wrong("all_queries_beside_a_tile", _all_queries_beside_a_tile, ALL_QUERIES),
+        Wrong("product_with_all_queries", _product_with_all_queries, ALL_QUERIES),
+        Wrong("product_of_all_queries", _product_of_all_queries, ALL_QUERIES),
         Wrong("whole_matrix", _whole, MAKES_ROWS),
         Wrong("whole_rows_of_a_tile", _strips, MAKES_ROWS),
     ),

@@ -49,6 +49,32 @@ def _one_key_early(q, k, v, block_q=16, block_k=16):
     return causal(end=end)(q, k, v, block_q, block_k)
 
 
+def _one_key_early_for_full_tiles(q, k, v, block_q=16, block_k=16):
+    """A short last tile is taken for a full one, and its end is right."""
+
+    def end(start, rows, seq_q, seq_k):
+        return max(0, min(seq_k, start + block_q - 1 + seq_k - seq_q))
+
+    return causal(end=end)(q, k, v, block_q, block_k)
+
+
+def _keys_cut(end):
+    """Each tile of queries gets the keys before `end(i, block_q, n, m)` and walks over them."""
+
+    def program(q, k, v, block_q=16, block_k=16):
+        n, m = q.shape[2], k.shape[2]
+        visible = torch.ones(n, m, dtype=torch.bool).tril(m - n)
+        parts = []
+        for start in range(0, n, block_q):
+            rows, last = slice(start, start + block_q), max(0, end(start, block_q, n, m))
+            parts.append(attention_one_pass(
+                q[:, :, rows], k[:, :, :last], v[:, :, :last], visible[rows, :last], block_k
+            ))  # fmt: skip
+        return [torch.cat(part, 2) for part in zip(*parts, strict=True)]
+
+    return program
+
+
 def _by_numbers_of_tiles(q, k, v, block_q=16, block_k=16):
     def end(start, rows, seq_q, seq_k):
         return min(seq_k, (start // block_q + 1) * block_k)
@@ -97,6 +123,11 @@ def _tile_by_tile(q, k, v, block_q=16, block_k=16):
 def _left_over(i, j, n, m):
     return j < i + m - n
 
+
+LAST_KEY = (
+    "The keys of a tile of queries end one too early: its last query lacks the last key that it\n"
+    "sees. A slice and a range leave out their end."
+)
 
 WRONG = (
     Wrong(
@@ -181,6 +212,22 @@ WRONG = (
         _one_key_early,
         "The inner loop ends one key too early: where the last query's own key is the first of\n"
         "a tile, that tile is never read. Is it < or <=?",
+    ),
+    Wrong(
+        "ends_one_key_early_in_full_tiles",
+        _one_key_early_for_full_tiles,
+        "The inner loop ends one key too early: where the last query's own key is the first of\n"
+        "a tile, that tile is never read. Is it < or <=?",
+    ),
+    Wrong(
+        "last_key_cut_off",
+        _keys_cut(lambda i, block, n, m: min(i + block, n) - 1 + m - n),
+        LAST_KEY,
+    ),
+    Wrong(
+        "last_key_cut_off_in_full_tiles",
+        _keys_cut(lambda i, block, n, m: min(m, i + block - 1 + m - n)),
+        LAST_KEY,
     ),
     Wrong(
         "numbers_of_tiles_compared",

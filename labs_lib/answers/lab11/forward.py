@@ -131,6 +131,16 @@ def _scaled_by_d_v(q, k, v, block_q=16, block_k=16):
     return changed(scale=lambda d: v.shape[3] ** -0.5)(q, k, v, block_q, block_k)
 
 
+def _all_in_the_dtype_of_q(q, k, v, block_q=16, block_k=16):
+    out, lse = changed(wide=lambda t: t)(q, k, v, block_q, block_k)
+    return out, lse.to(q.dtype)
+
+
+def _scaled_first(q, k, v, block_q=16, block_k=16):
+    narrow = changed(wide=lambda t: t, scale=lambda d: 1.0)
+    return narrow(q / math.sqrt(q.shape[3]), k, v, block_q, block_k)
+
+
 WIDTH_OF_V = (
     "A tensor for the output is as wide as q. The output is a sum of values, and these may have\n"
     "another width: d_v."
@@ -273,10 +283,23 @@ WRONG = (
         "inf, and inf - inf is NaN; in bfloat16 sums lose their digits. Take float32 inside.",
     ),
     Wrong(
+        "sixteen_bits_throughout_and_in_lse",
+        _all_in_the_dtype_of_q,
+        "Everything is computed in the dtype of the inputs, lse too. In float16 a product of\n"
+        "115,200 is inf, and inf - inf is NaN; in bfloat16 sums lose their digits. Take float32\n"
+        "inside; lse stays float32.",
+    ),
+    Wrong(
+        "scaled_first_in_16_bits",
+        _scaled_first,
+        "Everything is computed in the dtype of the inputs, and 16 bits are too coarse for sums.\n"
+        "Take float32 inside.",
+    ),
+    Wrong(
         "float32_throughout",
         changed(wide=lambda t: t.float()),
-        "Inputs in float64 are narrowed to float32 and lose half of their digits. Only 16 bits\n"
-        "have to be widened.",
+        "What comes in float64 is narrowed to float32 on the way and loses half of its digits.\n"
+        "Only 16 bits have to be widened.",
     ),
     Wrong(
         "nan_without_keys",

@@ -121,6 +121,29 @@ def _mixed_on_the_way_back(q, k, v, block_q=16, block_k=16):
     ]
 
 
+def _straight(q, k, v, block_q=16, block_k=16):
+    _refuse(q, k)
+    return _tiles(q, k, v, block_q, block_k)
+
+
+def _left_joined(q, k, v, block_q=16, block_k=16):
+    _refuse(q, k)
+    return _tiles(q.unflatten(1, (k.shape[1], -1)).flatten(2, 3), k, v, block_q, block_k)
+
+
+def _lse_left_joined(q, k, v, block_q=16, block_k=16):
+    return _as_rows(q, k, v, block_q, block_k)[0], _left_joined(q, k, v, block_q, block_k)[1]
+
+
+def _output_left_joined(q, k, v, block_q=16, block_k=16):
+    return _left_joined(q, k, v, block_q, block_k)[0], _as_rows(q, k, v, block_q, block_k)[1]
+
+
+def _left_apart(q, k, v, block_q=16, block_k=16):
+    made = _left_joined(q, k, v, block_q, block_k)
+    return [part.unflatten(2, (-1, q.shape[2])) for part in made]
+
+
 def _head_by_head(q, k, v, block_q=16, block_k=16):
     if q.shape[1] % k.shape[1] != 0:
         raise ValueError(q.shape, k.shape)
@@ -193,6 +216,33 @@ FLASH_GQA = Answer(
             _mixed_on_the_way_back,
             "The queries of a group became rows as (group, rows), and on the way back they are\n"
             "cut as (rows, group). Cut them as they were joined.",
+        ),
+        Wrong(
+            "heads_meet_in_one_product",
+            _straight,
+            "n_head and n_kv_head meet in one product, and torch can't line them up. Make the\n"
+            "queries of a group rows first, or take one key/value head at a time.",
+        ),
+        Wrong(
+            "rows_left_joined",
+            _left_joined,
+            "The group's rows are still joined: a head of the result has group * seq_q queries,\n"
+            "and there are n_kv_head of them. The way back is missing, for both results.",
+        ),
+        Wrong(
+            "rows_of_lse_left_joined",
+            _lse_left_joined,
+            "The output found its way back, and in lse the group's rows are still joined.",
+        ),
+        Wrong(
+            "rows_of_the_output_left_joined",
+            _output_left_joined,
+            "lse found its way back, and in the output the group's rows are still joined.",
+        ),
+        Wrong(
+            "group_left_apart",
+            _left_apart,
+            "The group is still an axis of its own. Joined with n_kv_head it gives n_head.",
         ),
         Wrong(
             "not_refused",

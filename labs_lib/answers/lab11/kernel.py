@@ -352,13 +352,13 @@ WRONG = (
             "        out[i] = 0.0f;\n",
             "",
             OUT,
-            "if (row < n_q) o[row * head_dim + i] = o[row * head_dim + i] * keep\n"
-            "                + weight * v_tile[key][i];",
+            "if (row < n_q)\n                o[row * head_dim + i] = o[row * head_dim + i] * keep\n"
+            "                    + weight * v_tile[key][i];",
             STORE,
-            "o[row * head_dim + i] = l > 0.0f ? o[row * head_dim + i] / l : 0.0f;",
+            "o[row * head_dim + i] /= l;",
         ),
-        "o is added to before anything was written there: nobody made it 0. Sum in an array of the\n"
-        "thread's own that begins with 0, and write to o once, at the end.",
+        "Every o is NaN though lse is right: o is never written, or the sum for it doesn't begin\n"
+        "with 0. Sum in an array of the thread's own, and write to o once, at the end.",
     ),
     Wrong(
         "hidden_tiles_read",

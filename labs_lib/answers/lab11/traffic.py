@@ -142,6 +142,24 @@ IO_BYTES = Answer(
             "flash reads q again and again. A tile of queries is read once and stays on the chip.",
         ),
         Wrong(
+            "all_queries_for_each_tile",
+            _program(flash=lambda n, m, d, b, s: (
+                n * d + _tiles(n, b) * (n + 2 * m) * d) * s + 4 * n),
+            "flash reads all of q for each tile of queries. A tile reads its own queries only, so\n"
+            "that q is read once altogether.",
+        ),
+        Wrong(
+            "all_of_it_for_each_tile",
+            _program(flash=lambda n, m, d, b, s: _tiles(n, b) * 2 * (n + m) * d * s + 4 * n),
+            "flash reads all of q and writes the whole output for each tile of queries. A tile\n"
+            "has its own queries only.",
+        ),
+        Wrong(
+            "lse_in_naive",
+            _program(lambda n, m, d, b, s: (2 * (n + m) * d + 4 * n * m) * s + 4 * n),
+            "naive has a lse in it, 4 bytes a query. Only flash writes one.",
+        ),
+        Wrong(
             "scores_cross_too",
             _program(flash=lambda n, m, d, b, s: (
                 2 * n * d + _tiles(n, b) * 2 * m * d + 2 * n * m) * s + 4 * n),
