@@ -8,6 +8,7 @@ import torch
 from labs_lib.attention.cache import KVCache as OneLayer
 from labs_lib.models import KVCache
 from labs_lib.models import kv_cache as room
+from labs_lib.models.layer import sdpa
 from labs_lib.withheld import Withheld
 
 
@@ -43,3 +44,11 @@ def test_a_copy_that_leaves_the_cache_to_its_student_writes_without_one(monkeypa
 
     monkeypatch.setattr(room, "_Growing", kept_back)
     assert room.growing() is None
+
+
+def test_more_keys_than_values_are_refused_before_torch_reads_beyond_an_end():
+    q, k = torch.zeros(1, 2, 1, 4), torch.zeros(1, 2, 5, 4)
+    with pytest.raises(ValueError, match="k has 5 tokens and v has 1"):
+        sdpa(q, k, k[:, :, :1], torch.ones(1, 5, dtype=torch.bool))
+    with pytest.raises(ValueError, match="k has 1 tokens and v has 5"):
+        sdpa(q, k[:, :, :1], k, torch.ones(1, 1, dtype=torch.bool))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import torch
 
@@ -54,16 +55,15 @@ def _terms_of_a_block(p_of):
 
 def _merged_states(q, k, v, mask=None, block=16):
     """A state of each block, made without care for -inf, and the blocks' states merged."""
-    whole = None
+    states = []
     for start in range(0, k.shape[-2], block):
         scores = q @ k[..., start : start + block, :].mT / math.sqrt(q.shape[-1])
         if mask is not None:
             scores = hide(scores, mask[..., start : start + block])
         m = scores.amax(-1)
         p = (scores - m[..., None]).exp()
-        state = m, p.sum(-1), p @ v[..., start : start + block, :]
-        whole = state if whole is None else merge_softmax_states(whole, state)
-    return finish(*whole)
+        states.append((m, p.sum(-1), p @ v[..., start : start + block, :]))
+    return finish(*reduce(merge_softmax_states, states))
 
 
 def _top_with_axis(q, k, v, mask=None, block=16):
