@@ -7,8 +7,8 @@ import torch
 
 from labs_lib.answers.lab11 import ANSWERS
 from labs_lib.checking.observe import observe_all
-from labs_lib.checking.oracle import matches
-from labs_lib.checking.verdict import rules_kept
+from labs_lib.checking.oracle import LiveOracle, matches
+from labs_lib.checking.verdict import judge, rules_kept
 from labs_lib.exercises.lab11_rules import hidden_tiles_skipped, one_tile_at_a_time
 from labs_lib.exercises.lab11_torch import FUNCTIONS
 
@@ -32,9 +32,10 @@ def test_no_two_mistakes_are_taken_for_each_other(item, answer):
         else:
             assert not matches(item, want, seen[wrong.name]), wrong.name
     names = [name for name in seen if name not in [w.name for w in by_rule]]
+    says = {wrong.name: wrong.says for wrong in answer.wrong}  # one sentence can't be mistaken
     alike = [
         (a, b) for i, a in enumerate(names) for b in names[i + 1 :]
-        if matches(item, seen[a], seen[b])
+        if says[a] != says[b] and matches(item, seen[a], seen[b])
     ]  # fmt: skip
     assert alike == []
 
@@ -51,6 +52,20 @@ def test_the_examples_of_the_stubs_are_true():
     out, _ = causal(q, torch.zeros(1, 1, 3, 1), torch.tensor([[[[3.0], [5.0], [10.0]]]]))
     assert out.flatten().tolist() == [4.0, 6.0]
     assert traffic(2, 3, 1, 2, 2) == {"naive": 68, "flash": 28}
+
+
+def test_float32_inside_is_told_however_its_sums_are_taken():
+    item, oracle = FUNCTIONS[0], LiveOracle()
+    for inside, named in ((torch.float32, "float32_throughout"), (torch.float64, "")):
+
+        def program(q, k, v, block_q=16, block_k=16, inside=inside):
+            """Tiles of a size of its own, from the last key on: other sums than anybody's."""
+            wide = [t.flip(2).to(inside) for t in (k, v)]
+            out, lse = ANSWERS[item.name].reference(q.to(inside), *wide, 5, 3)
+            return out.to(q.dtype), lse.to(torch.float32 if q.element_size() == 2 else q.dtype)
+
+        verdict = judge(item, program, oracle)
+        assert (verdict.mistake, verdict.passed) == (named, not named)
 
 
 def test_the_rules_see_what_is_hidden_in_lists_and_loops():
