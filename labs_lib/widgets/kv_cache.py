@@ -116,7 +116,7 @@ def _compared(kv_bytes: KvBytes, config: AttentionConfig, n_layer: int) -> str:
         return "Write kv_bytes, and your number stands here."
     said = made.get("bytes") if isinstance(made, Mapping) else None
     if not isinstance(said, numbers.Real):
-        return f"Your kv_bytes gave {made!r}; wanted is a dictionary with a number of 'bytes' in it."
+        return f"Your kv_bytes gave {made!r}; wanted is a dictionary with a number of 'bytes'."
     counted = bytes_per_token(config, n_layer, 8, 2)["GQA"]
     verdict = "the same" if said == counted else "not the same"
     return f"Your kv_bytes says {said:,} B a token, counted are {counted:,} B: {verdict}."
