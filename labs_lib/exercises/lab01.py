@@ -186,7 +186,7 @@ _QUIZ = (
             "a": "weight on both keys at once",
             "b": "the information which value belongs to which key, in a linear read-out",
             "c": "the sum of the two values",
-            "d": "anything: it must drop one of the keys",
+            "d": "both values: it must drop one of the keys",
         },
     ),
 )

@@ -207,7 +207,8 @@ def strides_after_split(batch, seq, n_head, head_dim):
 def is_contiguous_per_head(x):
     """True if each head's [seq, head_dim] block lies in memory row after row, without gaps.
 
-    x is [batch, n_head, seq, head_dim]; where the heads lie does not matter.
+    x is [batch, n_head, seq, head_dim]; where the heads lie does not matter. Right also where an
+    axis has length 1 and so no next index.
     torch.zeros(1, 2, 3, 4)                  ->  True
     torch.zeros(1, 3, 2, 4).transpose(1, 2)  ->  False
     """

@@ -191,8 +191,8 @@ ATTENTION = Answer(
         Wrong(
             "truth_of_a_mask",
             heads.with_weights(heads.truth_of_a_mask),
-            "`if mask` asks whether a whole tensor is true, which has no answer. What is to be\n"
-            "wanted is whether a mask was given at all: is it None?",
+            "`if mask` asks whether a whole tensor is true, which has no answer. What you want to\n"
+            "know is whether a mask was given at all: is it None?",
         ),
         Wrong(
             "any_without_keepdim",

@@ -203,6 +203,18 @@ MASK = Answer(
             "than its number, not more. Try one query and four keys: it should see all four.",
         ),
         Wrong(
+            "all_keys_unless_square",
+            _sized(lambda n, m: causal_mask(n) if n == m else torch.ones(n, m, dtype=torch.bool)),
+            "Where there are not as many keys as queries, all is True here. That is right for one\n"
+            "query, the last; each query before it sees one key less.",
+        ),
+        Wrong(
+            "open_block_beside_a_triangle",
+            _sized(lambda n, m: torch.cat([torch.ones(n, m - n), causal_mask(n)], dim=1).bool()),
+            "An open block of keys is put beside a triangle. With more queries than keys there is\n"
+            "no such block: then the first queries see nothing at all.",
+        ),
+        Wrong(
             "everything",
             _sized(lambda n, m: torch.ones(n, m, dtype=torch.bool)),
             "Everybody may see everything here; this mask masks nothing.",

@@ -205,6 +205,12 @@ PER_HEAD_QKV = Answer(
             "the heads, which have nothing to do with each other. Each sequence meets each head.",
         ),
         Wrong(
+            "heads_in_front_of_the_batch",
+            _all_three(lambda x, W: x[None] @ W),
+            "x needs an axis for the heads to meet W, right behind batch. Here the new axis\n"
+            "stands in front of it, and @ lines up the batch with the heads.",
+        ),
+        Wrong(
             "heads_along_seq",
             _all_three(lambda x, W: torch.cat([x @ w for w in W], dim=1)),
             "The heads stand one after the other along seq, as more tokens: torch.cat joins along\n"

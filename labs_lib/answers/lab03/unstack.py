@@ -48,6 +48,18 @@ def _interleaved_by_one_reshape(W, n_head, interleaved=False):
     return W.reshape(n_head, 3, W.shape[0], -1).unbind(1)
 
 
+def _interleaved_heads_by_one_reshape(W, n_head, interleaved=False):
+    if not interleaved:
+        return unstack_from_fused_qkv(W, n_head)
+    return W.reshape(n_head, W.shape[0], -1).chunk(3, dim=-1)
+
+
+def _stacked_by_one_reshape(W, n_head, interleaved=False):
+    if interleaved:
+        return unstack_from_fused_qkv(W, n_head, True)
+    return tuple(third.reshape(n_head, W.shape[0], -1) for third in W.chunk(3, dim=1))
+
+
 def _each(change):
     def program(W, n_head, interleaved=False):
         return tuple(change(w) for w in unstack_from_fused_qkv(W, n_head, interleaved))
@@ -163,6 +175,20 @@ _FROM_D_IN = (
     "head_dim is made of the rows of W_QKV, as d_in // n_head. The rows are the numbers that\n"
     "come in; how wide a head is, only the columns say."
 )
+_MIXED = (
+    "The right third of the columns, then a direct reshape to [n_head, d_in, head_dim].\n"
+    "That keeps the order of the numbers and so gives a head rows of several heads. Cut\n"
+    "the columns first, then move the axes."
+)
+_INTERLEAVED_MIXED = (
+    "The interleaved matrix is reshaped to its heads in one step. That keeps the order of the\n"
+    "numbers, so that a head gets whole rows of the fused matrix. Only the axis of the columns\n"
+    "may be cut; move the axes after."
+)
+_ROWS_CUT = (
+    "chunk cuts the rows where no dim is given, and so a letter gets rows of the fused matrix.\n"
+    "Letters own columns: axis 1 is to be cut."
+)
 _ONE_BY_ONE = (
     "The columns of a letter are picked one by one, every third of them. In neither layout do\n"
     "the letters change from column to column: head_dim neighbours belong to the same head of\n"
@@ -191,13 +217,7 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             lambda W, n_head, interleaved=False: unstack_from_fused_qkv(W, n_head, not interleaved),
             "Each layout is read as the other one. Stacked means: all heads of q, then all of k.",
         ),
-        Wrong(
-            "rows_mixed",
-            _thirds(lambda W, n_head: W.reshape(n_head, W.shape[0], -1)),
-            "The right third of the columns, then a direct reshape to [n_head, d_in, head_dim].\n"
-            "That keeps the order of the numbers and so gives a head rows of several heads. Cut\n"
-            "the columns first, then move the axes.",
-        ),
+        Wrong("rows_mixed", _thirds(lambda W, n_head: W.reshape(n_head, W.shape[0], -1)), _MIXED),
         Wrong(
             "rows_cut_into_thirds",
             lambda W, n_head, interleaved=False: tuple(
@@ -207,13 +227,21 @@ UNSTACK_FROM_FUSED_QKV = Answer(
             "of the fused matrix, and a head as well. A letter and a head own columns, in every\n"
             "row: only the axis of the columns may be cut.",
         ),
+        Wrong("stacked_rows_mixed", _stacked_by_one_reshape, _MIXED),
+        Wrong("rows_cut_by_chunk", lambda W, n, interleaved=False: W.chunk(3), _ROWS_CUT),
         Wrong(
-            "interleaved_rows_mixed",
-            _interleaved_by_one_reshape,
-            "The interleaved matrix is reshaped straight to [n_head, 3, d_in, head_dim]. That\n"
-            "keeps the order of the numbers, so that a head gets whole rows of the fused matrix.\n"
-            "Only the axis of the columns may be cut; move the axes after.",
+            "rows_cut_by_chunk_and_mixed",
+            lambda W, n, interleaved=False: tuple(
+                rows.reshape(n, W.shape[0], -1) for rows in W.chunk(3)
+            ),
+            _ROWS_CUT,
         ),
+        Wrong(
+            "interleaved_heads_by_one_reshape",
+            _interleaved_heads_by_one_reshape,
+            _INTERLEAVED_MIXED,
+        ),
+        Wrong("interleaved_rows_mixed", _interleaved_by_one_reshape, _INTERLEAVED_MIXED),
         Wrong(
             "one_tensor_for_three",
             lambda W, n_head, interleaved=False: torch.stack(
