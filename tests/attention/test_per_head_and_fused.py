@@ -120,7 +120,7 @@ def test_query_heads_share_neighbouring_key_value_heads(numbers, close):
     shared = per_head_attention(x, W_Q, W_K, W_V)
     owner = [0, 0, 0, 1, 1, 1]
     close(shared, per_head_attention(x, W_Q, W_K[owner], W_V[owner]))
-    with pytest.raises(ValueError, match="shared evenly"):
+    with pytest.raises(ValueError, match="n_kv_head=2 does not divide n_head=5"):
         per_head_attention(x, W_Q[:5], W_K, W_V)
 
 
