@@ -187,7 +187,7 @@ __global__ void transpose_without_conflicts(const float* a, float* b, int rows, 
 """
     item = exercise(TRANSPOSE)
     found = judge(item, text, oracle_for(item))
-    assert found.outcome == "FAIL" and "for each byte that your kernel reads" in str(found), str(found)
+    assert found.outcome == "FAIL" and "byte that your kernel reads" in str(found), str(found)
 
 
 # From a notebook to a status --------------------------------------------------------------------
