@@ -173,7 +173,7 @@ def _add(
     margin = np.maximum(values.tolerated, values.measured)
     for decimals in range(places[case][path]["decimals"], -1, -1):
         safe = values.safe(decimals, margin)
-        with np.errstate(invalid="ignore"):  # infinity less infinity; the next line tells them apart
+        with np.errstate(invalid="ignore"):  # inf - inf: the next line
             differs = np.abs(flattened(leaf) - values.flat) > 10.0**-decimals
         differs |= np.isfinite(flattened(leaf)) != np.isfinite(values.flat)
         telling = np.flatnonzero(safe & differs)
