@@ -15,7 +15,7 @@ def told(exercise: Exercise, seen: Observation) -> list[str]:
     No line where it is neither, or where something else was raised.
     """
     shapes = re.findall(r"\w+", " ".join(re.findall(r"\[(.*?)\]", exercise.stub)))
-    if seen.raised == "TypeError" and "function" in seen.message:
+    if seen.raised == "TypeError" and re.search(r"\bfunction\b", seen.message):
         functions = [one.called for one in exercises(exercise.lab) if one.called in shapes]
         return [
             f"{functions[0]} is the function that you wrote in this lab, and no number here. The",

@@ -127,3 +127,18 @@ def test_a_name_that_nobody_defined_is_explained():
         return x.view(*x.shap, n_heads)  # noqa: F821  # ty: ignore
 
     assert "word of the shapes" not in str(verdict("lab02.split_heads", misspells))
+
+
+def test_a_function_taken_for_a_size_is_told_and_no_method_of_torch_is():
+    def head_dim(d_model, n_head):
+        return d_model // n_head
+
+    def takes_the_function(x, n_head):
+        return x.view(*x.shape[:2], n_head, head_dim).transpose(1, 2)  # ty: ignore
+
+    def forgets_the_call(x, n_head):
+        return x.view(x.size[0], n_head, -1)  # ty: ignore
+
+    told = "head_dim is the function that you wrote"
+    assert told in str(verdict("lab02.split_heads", takes_the_function))
+    assert told not in str(verdict("lab02.split_heads", forgets_the_call))
